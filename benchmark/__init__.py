@@ -1,0 +1,1 @@
+"""The core of the suite: data, training, measuring and reporting. It knows no method by name."""

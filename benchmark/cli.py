@@ -1,0 +1,88 @@
+"""The command line: which command, its arguments, and what its end means to the shell."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from benchmark.errors import UserError, unknown_name
+
+COMMANDS = ("run", "list", "tables")
+"""Each a module of benchmark.commands; `run` is meant when none is named."""
+
+EXAMPLES = """\
+examples:
+  python run_all.py                                             the embedded demo: two small tasks, minutes on a laptop
+  python run_all.py --datasets cifar100 celeba --seeds 5        the paper's grid on two data sets
+  python run_all.py --datasets digits --methods sr sat+em       some methods only
+  python run_all.py --datasets cifar10 --set epochs=150 --dry-run
+  python run_all.py --plugin my_method.py --methods sr my-label --datasets digits
+  python run_all.py tables --results results --coverages 100 90 80
+
+Interrupt at any time: the same command continues where it stopped, and finished jobs are never trained again.
+Exit codes: 0 all done, 1 some job failed, 2 bad input, 130 interrupted.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message.replace(chr(10), ' ')} (see: python run_all.py --help)")
+
+
+def make_parser() -> tuple[Parser, dict[str, Parser]]:
+    parser = Parser(
+        prog="run_all.py",
+        description="Selective classification: train a grid of methods, get its tables.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    by_name = {}
+    for name in COMMANDS:
+        module = importlib.import_module(f"benchmark.commands.{name}")
+        by_name[name] = commands.add_parser(name, help=module.HELP, description=module.__doc__, allow_abbrev=False)
+        module.add_arguments(by_name[name])
+    return parser, by_name
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    words = [with_dashes(word) for word in argv]
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+        words = ["run", *words]
+    parser, by_name = make_parser()
+    if words[0] not in ("-h", "--help", *COMMANDS):
+        raise unknown_name(words[0], COMMANDS, "command")
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        flags = [flag for action in by_name[arguments.command]._actions for flag in action.option_strings]
+        nearest = get_close_matches(unknown[0], flags, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"see: python run_all.py {arguments.command} --help"
+        raise UserError(f"unknown argument '{unknown[0]}'; {hint}")
+    return arguments
+
+
+def with_dashes(word: str) -> str:
+    """`--data_dir=x_y` means `--data-dir=x_y`."""
+    if not word.startswith("--"):
+        return word
+    flag, equals, value = word.partition("=")
+    return flag.replace("_", "-") + equals + value
+
+
+def main(argv: Sequence[str], make_registry: Any) -> int:
+    """Run a command; `make_registry(plugins)` brings in the methods, which the core does not know."""
+    try:
+        arguments = parse(argv)
+        command = importlib.import_module(f"benchmark.commands.{arguments.command}")
+        return int(command.run(arguments, make_registry))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command continues from here", file=sys.stderr)
+        return 130

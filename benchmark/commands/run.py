@@ -1,0 +1,207 @@
+"""`run`: train what is missing of a grid of tasks, methods and seeds, then write its tables."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmark.commands.options import (
+    DATA_VARIABLE,
+    add_selection,
+    add_table_options,
+    default_data_dir,
+    not_negative,
+    positive,
+)
+from benchmark.commands.tables import write_tables
+from benchmark.config import TaskConfig, load_task
+from benchmark.errors import UserError
+from benchmark.store import Store
+
+if TYPE_CHECKING:
+    from benchmark.jobs import Job, Methods, Suite
+
+MakeRegistry = Callable[[Sequence[Path]], "Methods"]
+
+HELP = "train what is missing of a grid and write its tables (the default command)"
+DEFAULT_TASKS = ("digits", "gaussians")
+"""Need no download and finish in minutes."""
+
+
+def add_plugins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE.py",
+        help="a method of your own (repeatable); the file is executed",
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    seeds = parser.add_mutually_exclusive_group()
+    seeds.add_argument(
+        "--seeds", type=positive, metavar="N", help="seeds 0..N-1 (default: the task's own number, usually 5)"
+    )
+    seeds.add_argument("--seed-list", nargs="+", type=not_negative, metavar="SEED", help="these seeds")
+    add_table_options(parser)
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help=f"where data sets lie (default: ${DATA_VARIABLE}, else data/)",
+    )
+    parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda[:n]|mps", help="where to train")
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="jobs at a time (default: one per GPU, or one per core); results do not depend on it",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.CCL-SC.weight=0.5",
+    )
+    add_plugins(parser)
+    parser.add_argument("--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, disk")
+    parser.add_argument("--json", action="store_true", help="with --dry-run: print it as JSON")
+    parser.add_argument(
+        "--max-steps",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="only a few steps of each job, to try a configuration; never tabulated",
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    parser.add_argument("--keep-weights", action="store_true", help="keep the final checkpoint of each job")
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
+
+
+def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
+    if arguments.json and not arguments.dry_run:
+        raise UserError("--json belongs to --dry-run; add --dry-run, or leave it out")
+    data_dir = arguments.data_dir or default_data_dir()
+    methods = make_registry(arguments.plugin)
+    tasks = [load_task(name, arguments.set) for name in dict.fromkeys(arguments.datasets or DEFAULT_TASKS)]
+    suites = [make_suite(task, arguments, methods, data_dir) for task in tasks]
+    store = Store(arguments.results)
+    if arguments.dry_run:
+        from benchmark.planning import describe_plan, plan_text
+
+        described = describe_plan(suites, store)
+        print(json.dumps(described, indent=1) if arguments.json else plan_text(described))
+        return 0
+    store.check_writable()
+    if not arguments.max_steps:
+        for suite in suites:
+            store.write_manifest(suite.task.name, manifest(suite))
+    failures = run_jobs(suites, store, arguments, methods, data_dir)
+    if arguments.max_steps:
+        print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
+    else:
+        paths = [path for suite in suites for path in write_tables(manifest(suite), store, show=not arguments.quiet)]
+        if not arguments.quiet:
+            print(where_to_look(paths, store))
+    for line in failures:
+        print(line, file=sys.stderr)
+    return 1 if failures else 0
+
+
+def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Methods", data_dir: Path) -> "Suite":
+    """The grid of one task, everything about it checked before anything runs."""
+    from benchmark.jobs import Suite, label_owners, match_labels, plan
+    from benchmark.planning import check_network, hash_of_data
+    from benchmark.tables import pick_reference
+
+    seeds = arguments.seed_list or range(arguments.seeds or task.seeds)
+    labels = match_labels(arguments.methods or task.methods, label_owners(methods))
+    reference = pick_reference(arguments.reference, task.reference, labels)
+    check_network(task)
+    data_sha256 = hash_of_data(task, data_dir, required=not arguments.dry_run)
+    entries = plan(task, labels, dict.fromkeys(seeds), methods, data_sha256, arguments.max_steps)
+    coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
+    return Suite(task, entries, coverages, reference, arguments.test or "exact")
+
+
+def manifest(suite: "Suite") -> dict[str, Any]:
+    return {
+        "name": suite.task.name,
+        "task": suite.task.name,
+        "title": suite.task.title,
+        "coverages": list(suite.coverages),
+        "reference": suite.reference,
+        "test": suite.test,
+        "entries": [
+            {"label": e.label, "method": e.method, "job": e.jobs[0].id, "seeds": [job.seed for job in e.jobs]}
+            for e in suite.entries
+        ],
+    }
+
+
+def run_jobs(
+    suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", data_dir: Path
+) -> list[str]:
+    """Run what is not done yet; returns a line for each job that failed."""
+    from benchmark.launch import Stop, launch
+    from benchmark.progress import Watcher
+    from benchmark.runner import Context
+
+    jobs = [job for suite in suites for job in suite.jobs()]
+    missing = [job for job in jobs if store.state(job.folder) != "done"]
+    if not arguments.quiet:
+        print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
+    devices = choose_devices(arguments.device, arguments.workers, suites)
+    names = {entry.jobs[0].id: entry.label for suite in suites for entry in suite.entries}
+    watcher = Watcher(missing, len(devices), names, arguments.quiet, arguments.verbose, arguments.fail_fast)
+    context = Context(store.root.resolve(), data_dir.resolve(), methods, arguments.keep_weights)
+    try:
+        launch(missing, context, devices, watcher)
+    except Stop:
+        pass
+    finally:
+        watcher.close()
+    return [failure_line(job, reason, store) for job, reason in watcher.failures]
+
+
+def failure_line(job: "Job", reason: str, store: Store) -> str:
+    return f"failed: {job.task.name} {job.method} seed {job.seed}: {reason} (see {store.root / job.folder})"
+
+
+def choose_devices(wanted: str, workers: int | None, suites: "list[Suite]") -> list[str]:
+    """One device name per worker."""
+    import torch
+
+    from benchmark.launch import default_device
+
+    name = default_device() if wanted == "auto" else wanted
+    try:
+        kind = torch.device(name).type
+    except RuntimeError:
+        kind = ""
+    if kind not in ("cpu", "cuda", "mps"):
+        raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N or mps")
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    index = torch.device(name).index or 0
+    if not available[kind] or (kind == "cuda" and index >= torch.cuda.device_count()):
+        raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
+    if kind == "cpu":
+        threads = max(suite.task.threads for suite in suites)
+        return ["cpu"] * (workers or max(1, (os.cpu_count() or 1) // threads))
+    devices = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if name == "cuda" else [name]
+    return [devices[i % len(devices)] for i in range(workers or len(devices))]
+
+
+def where_to_look(paths: list[Path], store: Store) -> str:
+    tables = "\n".join(f"  {path}" for path in paths)
+    return f"Tables:\n{tables}\nRecords, predictions and learning curves: {store.root}/<task>/<method>/<job>/seed-<n>/"

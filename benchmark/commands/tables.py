@@ -1,0 +1,51 @@
+"""`tables`: rebuild the tables of a results folder from its records. Needs no torch."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmark import render
+from benchmark.commands.options import add_selection, add_table_options
+from benchmark.errors import UserError, canonical, unknown_name
+from benchmark.store import Store
+from benchmark.tables import build_tables, select
+
+HELP = "rebuild the tables of a results folder"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    add_table_options(parser)
+
+
+def run(arguments: argparse.Namespace, make_registry: object) -> int:
+    store = Store(arguments.results)
+    manifests = {manifest["task"]: manifest for manifest in store.manifests()}
+    if not manifests:
+        raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
+    for name in select_tasks(arguments.datasets, list(manifests)):
+        manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference, arguments.test)
+        write_tables(manifest, store, show=True)
+    return 0
+
+
+def select_tasks(wanted: list[str] | None, known: list[str]) -> list[str]:
+    if wanted is None:
+        return known
+    names = {canonical(name): name for name in known}
+    for name in wanted:
+        if canonical(Path(name).stem) not in names:
+            raise unknown_name(name, known, "task in this results folder:")
+    return list(dict.fromkeys(names[canonical(Path(name).stem)] for name in wanted))
+
+
+def write_tables(manifest: dict[str, Any], store: Store, *, show: bool) -> list[Path]:
+    """Markdown, LaTeX and CSV of one task; the Markdown is printed too."""
+    tables = build_tables(manifest, store)
+    texts = {"md": render.markdown(tables), "tex": render.latex(tables), "csv": render.csv(tables)}
+    paths = [store.write_table(f"{manifest['name']}.{suffix}", text) for suffix, text in texts.items()]
+    if show:
+        print(f"\n## {manifest['title']}\n\n{texts['md']}")
+        sys.stdout.flush()
+    return paths

@@ -1,0 +1,202 @@
+"""Tasks: one TOML file each (a data set with its network, recipe and per-method settings) → a frozen `TaskConfig`."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmark.errors import UserError, match_name
+from benchmark.schema import build, check
+
+CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    source: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    val: float = 0.0
+    """Fraction of the training set held out for validation (per seed, the same for all methods)."""
+    official_val: bool = False
+    """Validate on the split that the data set itself provides."""
+    train_images: int = 0
+    """Train on a fixed random subset of this many images; 0 = all."""
+    test_images: int = 0
+    image_size: int = 0
+    """Side length images are resized to; 0 = as they are."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.val < 1, f"val must be at least 0 and below 1, got {self.val}")
+        check(len(self.mean) == len(self.std) > 0, "mean and std need one number per channel")
+        check(all(s > 0 for s in self.std), "std must be positive")
+        check(min(self.train_images, self.test_images, self.image_size) >= 0, "sizes must not be negative")
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    name: str
+    """`vgg16`, `small_cnn`, `torchvision:NAME` or `timm:NAME`."""
+    widths: tuple[int, ...] = ()
+    """small_cnn: channels of each 3×3 convolution."""
+    dropout: float = 0.0
+    """small_cnn: element-wise dropout before the last layer."""
+    pool: Literal["average", "flatten"] = "average"
+    """small_cnn: what becomes of the last maps; `flatten` keeps where things are."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.dropout < 1, f"dropout must be at least 0 and below 1, got {self.dropout}")
+        check(all(w > 0 for w in self.widths), "widths must be positive")
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    crop_padding: int = 0
+    flip: bool = False
+    random_resized_crop: bool = False
+    color_jitter: float = 0.0
+    """Brightness, contrast and saturation, each by up to this factor."""
+
+    def __post_init__(self) -> None:
+        check(self.crop_padding >= 0, "crop_padding must not be negative")
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    name: Literal["sgd", "adam", "adamw"]
+    lr: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self.lr > 0, f"lr must be positive, got {self.lr}")
+        check(0 <= self.momentum < 1, f"momentum must be at least 0 and below 1, got {self.momentum}")
+        check(self.weight_decay >= 0, "weight_decay must not be negative")
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    name: Literal["constant", "step", "cosine"] = "constant"
+    factor: float = 1.0
+    every: int = 1
+    """step: the learning rate is multiplied by `factor` every so many epochs."""
+
+    def __post_init__(self) -> None:
+        check(self.every >= 1, "every must be at least 1")
+
+
+@dataclass(frozen=True)
+class TaskConfig:
+    name: str
+    title: str
+    data: DataConfig
+    network: NetworkConfig
+    optimizer: OptimizerConfig
+    epochs: int
+    batch_size: int
+    methods: tuple[str, ...]
+    """Columns of a run without --methods, in the order of the table."""
+    reference: str
+    """The method the significance markers compare with."""
+    coverages: tuple[float, ...]
+    """In per cent, in steps of 0.5."""
+    schedule: ScheduleConfig = ScheduleConfig()
+    augment: AugmentConfig = AugmentConfig()
+    seeds: int = 5
+    eval_batch_size: int = 500
+    threads: int = 1
+    """CPU threads per job. The number changes the bits, so it belongs to the task and not to the machine."""
+    checkpoint: Literal["last", "best"] = "last"
+    """Which epoch is tested: the last, or the earliest with the best validation accuracy."""
+    checkpoint_seconds: float = 60.0
+    """An interrupted job loses at most about this much work."""
+    method: dict[str, Any] = field(default_factory=dict)
+    """Settings by method file (for all its labels) or by label."""
+
+    def __post_init__(self) -> None:
+        check(
+            min(self.epochs, self.seeds, self.threads, self.eval_batch_size) >= 1,
+            "epochs, seeds, threads and eval_batch_size must be at least 1",
+        )
+        check(self.batch_size >= 2, f"batch_size must be at least 2, got {self.batch_size}")
+        check(
+            self.checkpoint == "last" or self.data.val > 0 or self.data.official_val,
+            "checkpoint = 'best' needs validation images: set data.val",
+        )
+        check_coverages(self.coverages)
+        for name, settings in self.method.items():
+            check(isinstance(settings, Mapping), f"method.{name} must be a table, got {settings!r}")
+
+
+def check_coverages(coverages: Iterable[float]) -> None:
+    coverages = list(coverages)
+    check(bool(coverages), "at least one coverage is needed")
+    for c in coverages:
+        check(
+            0 < c <= 100 and float(2 * c).is_integer(),
+            f"coverages are per cent above 0 and up to 100 in steps of 0.5, got {c:g}",
+        )
+
+
+def task_names() -> list[str]:
+    return sorted(path.stem for path in CONFIG_DIR.glob("*.toml"))
+
+
+def load_task(name: str, overrides: Iterable[str] = ()) -> TaskConfig:
+    """The task called `name`, or described by the TOML file at that path, with `key=value` overrides."""
+    path = task_path(name)
+    tables = read_task(path, ())
+    for override in overrides:
+        apply_override(tables, override)
+    return build(TaskConfig, {**tables, "name": path.stem}, str(name))
+
+
+def task_path(name: str) -> Path:
+    if name.endswith(".toml") or "/" in name:
+        if not Path(name).is_file():
+            raise UserError(
+                f"task file '{name}' does not exist; give a path to a .toml file or one of: {', '.join(task_names())}"
+            )
+        return Path(name)
+    return CONFIG_DIR / f"{match_name(name, task_names(), 'task')}.toml"
+
+
+def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    """The tables of a task file on top of those it extends."""
+    path = path.resolve()
+    if path in seen:
+        raise UserError(f"{path.name} extends itself: {' → '.join(p.name for p in (*seen, path))}")
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"cannot read {path}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}") from None
+    parent = tables.pop("extends", None)
+    if parent is None:
+        return tables
+    beside = path.parent / f"{parent}.toml"
+    return merge(read_task(beside if beside.is_file() else task_path(str(parent)), (*seen, path)), tables)
+
+
+def merge(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in top.items():
+        both_tables = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if both_tables else value
+    return merged
+
+
+def apply_override(tables: dict[str, Any], override: str) -> None:
+    """`optimizer.lr=0.05`; numbers, true/false and comma-separated lists are read by the field's type."""
+    key, equals, value = override.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise UserError(f"--set '{override}': expected KEY=VALUE, e.g. --set optimizer.lr=0.05")
+    table = tables
+    for part in parts[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise UserError(f"--set '{override}': '{part}' is a value, not a table")
+    table[parts[-1]] = value.strip()

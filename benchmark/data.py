@@ -1,0 +1,126 @@
+"""A data set resident on the device: fixed splits, and batches that carry their indices."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from benchmark import rng
+from benchmark.augment import augment, check_supported, normalise
+from benchmark.config import AugmentConfig, DataConfig
+from benchmark.errors import UserError
+from benchmark.interface import Batch
+from benchmark.sources import Images, Loaded, describe, get_source
+
+
+@lru_cache(maxsize=2)
+def load(config: DataConfig, data_dir: Path) -> Loaded:
+    """The images of a task, checked, after its subsets are taken. Kept in memory for the next job of the process."""
+    loaded = get_source(config.source).load(config, data_dir)
+    if config.train_images or config.test_images:
+        loaded = loaded.subset(config.train_images, config.test_images)
+    channels = loaded.train.images.shape[1]
+    if len(config.mean) != channels:
+        raise UserError(f"data.mean has {len(config.mean)} number(s), but '{config.source}' has {channels} channel(s)")
+    highest = max(int(split.labels.max()) for split in (loaded.train, loaded.test))
+    if highest >= describe(config).num_classes:
+        raise UserError(f"'{config.source}' has a label {highest}, above its {describe(config).num_classes} classes")
+    return loaded
+
+
+@lru_cache(maxsize=16)
+def data_hash(config: DataConfig, data_dir: Path) -> str:
+    return load(config, data_dir).sha256()
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images and labels on the device."""
+
+    images: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What a job trains, validates and tests on. The test labels are read only by the final evaluation."""
+
+    train: Split
+    val: Split | None
+    test: Split
+    mean: Tensor
+    std: Tensor
+    num_classes: int
+    posterior: NDArray[np.float64] | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        _, channels, height, width = self.train.images.shape
+        return channels, height, width
+
+    def num_batches(self, batch_size: int) -> int:
+        return len(batch_bounds(len(self.train), batch_size))
+
+    def batches(
+        self, batch_size: int, seed: int, epoch: int, augmentation: AugmentConfig, num_views: int
+    ) -> Iterator[Batch]:
+        """The training batches of an epoch: order and augmentation depend on (seed, epoch) alone."""
+        order = torch.randperm(len(self.train), generator=rng.generator(seed, "order", epoch))
+        order = order.to(self.train.labels.device)
+        for step, (start, end) in enumerate(batch_bounds(len(order), batch_size)):
+            indices = order[start:end]
+            images = self.train.images.index_select(0, indices)
+            draws = rng.generator(seed, "augmentation", epoch, step)
+            views = tuple(self.normalise(augment(images, augmentation, draws)) for _ in range(num_views))
+            yield Batch(views, self.train.labels.index_select(0, indices), indices)
+
+    def eval_batches(self, split: Split, batch_size: int) -> Iterator[Tensor]:
+        """Every image of a split once, in order."""
+        for images in torch.split(split.images, batch_size):
+            yield self.normalise(images)
+
+    def normalise(self, images: Tensor) -> Tensor:
+        return normalise(images, self.mean, self.std)
+
+
+def batch_bounds(count: int, batch_size: int) -> list[tuple[int, int]]:
+    """Consecutive ranges; a last batch of one image, which BatchNorm refuses, joins the one before."""
+    starts = list(range(0, count, batch_size))
+    if len(starts) > 1 and count - starts[-1] == 1:
+        starts.pop()
+    return list(zip(starts, [*starts[1:], count], strict=True))
+
+
+def prepare(
+    config: DataConfig, augmentation: AugmentConfig, data_dir: Path, seed: int, device: torch.device
+) -> DataSet:
+    """The data set of a job, with the validation split of its seed."""
+    check_supported(augmentation)
+    loaded = load(config, data_dir)
+    chosen = torch.randperm(len(loaded.train.labels), generator=rng.generator(seed, "split")).numpy()
+    num_val = round(config.val * len(chosen))
+    if len(chosen) - num_val < 2:
+        raise UserError(f"data.val = {config.val:g} leaves fewer than 2 training images")
+    val, train = np.sort(chosen[:num_val]), np.sort(chosen[num_val:])
+    return DataSet(
+        train=on_device(loaded.train.take(train), device),
+        val=on_device(loaded.train.take(val), device) if num_val else None,
+        test=on_device(loaded.test, device),
+        mean=torch.tensor(config.mean, device=device),
+        std=torch.tensor(config.std, device=device),
+        num_classes=describe(config).num_classes,
+        posterior=loaded.posterior,
+    )
+
+
+def on_device(images: Images, device: torch.device) -> Split:
+    pixels = torch.from_numpy(np.ascontiguousarray(images.images))
+    return Split(pixels.to(device), torch.from_numpy(images.labels).to(device))

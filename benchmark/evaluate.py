@@ -1,0 +1,46 @@
+"""Prediction + labels → the measures of a record. Pure numpy: repeated at any time from stored predictions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark import metrics
+from benchmark.prediction import Floats
+from benchmark.scores import Confidence
+
+
+def measure(
+    logits: Floats,
+    labels: NDArray[np.int64],
+    scores: Mapping[str, Confidence],
+    posterior: NDArray[np.float64] | None = None,
+) -> dict[str, Any]:
+    """What a record keeps of a run: the classifier's metrics, and for each score its metrics and risk curve.
+
+    Where the posterior is known, the posterior-expected risk (mean of 1 − P(ŷ|x) over kept images) stands beside.
+    """
+    predicted = logits.argmax(axis=1)
+    error = (predicted != labels).astype(np.float64)
+    expected = None if posterior is None else 1 - posterior[np.arange(len(predicted)), predicted]
+    measured = {name: measure_score(confidence, error, expected) for name, confidence in scores.items()}
+    return {"classifier": metrics.classifier_metrics(logits, labels), "scores": measured, "num_test": len(labels)}
+
+
+def measure_score(
+    confidence: Confidence, error: NDArray[np.float64], expected: NDArray[np.float64] | None
+) -> dict[str, Any]:
+    ranking = {
+        name: None if np.isnan(value) else value for name, value in metrics.ranking_metrics(confidence, error).items()
+    }
+    found: dict[str, Any] = {**ranking, "risk": metrics.curve(confidence, error)}
+    if expected is not None:
+        found["expected_risk"] = metrics.curve(confidence, expected)
+        found["expected_aurc"] = metrics.aurc(confidence, expected)
+    return found
+
+
+def measure_oracle(posterior: NDArray[np.float64], labels: NDArray[np.int64]) -> dict[str, Any]:
+    """The Bayes class ranked by Bayes confidence: no method's expected risk lies below it at any coverage."""
+    return measure(posterior, labels, {"oracle": posterior.max(axis=1)}, posterior)["scores"]["oracle"]  # type: ignore[no-any-return]

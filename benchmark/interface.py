@@ -1,0 +1,122 @@
+"""The contract between the core and the methods. Everything a method may know or do is on this page.
+
+**Confidence is always "larger = kept first".** All state of a method is parameters and buffers, so `state_dict()` is
+the whole checkpoint. `training_step` reads state and `after_step` writes it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from benchmark.prediction import Prediction, Stored
+from benchmark.scores import Confidence, softmax_response
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method may know of the problem."""
+
+    num_classes: int
+    num_train: int
+    feature_dim: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Training images on the device. `indices` are positions in the training split, the same in every epoch."""
+
+    views: tuple[Tensor, ...]
+    labels: Tensor
+    indices: Tensor
+
+    @property
+    def images(self) -> Tensor:
+        return self.views[0]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training stands; all counts start at 0."""
+
+    epoch: int
+    num_epochs: int
+    step: int
+    num_steps: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """What `training_step` returns. `carry` goes untouched to `after_step`; 0-d `logs` are averaged per epoch."""
+
+    loss: Tensor
+    carry: Any = None
+    logs: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The validation split as the method sees it at the end of an epoch (evaluation mode)."""
+
+    prediction: Prediction[Tensor]
+    labels: Tensor
+
+
+class Method(nn.Module):
+    """A way to train a network that may abstain, and to score what it says."""
+
+    title: ClassVar[str]
+    """One line for `list`."""
+    reference: ClassVar[str]
+    """Paper and year."""
+    labels: ClassVar[Mapping[str, Mapping[str, Any]]]
+    """Each name shown in tables → the config that makes it."""
+    extra_outputs: ClassVar[int] = 0
+    """Outputs of the network beyond the K classes; they come last."""
+    warmup: ClassVar[str | None] = None
+    """The method that trains the first `config.warmup_epochs` epochs in this one's place."""
+    num_views: ClassVar[int] = 1
+    """Independently augmented views of each image per batch."""
+    needs_validation: ClassVar[bool] = False
+    """Whether `after_epoch` is given the validation split."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Hyper-parameters, with the paper's values as defaults."""
+
+    def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
+        super().__init__()
+        self.network = network
+        self.task = task
+        self.config = config
+
+    def training_step(self, batch: Batch, progress: Progress) -> Step:
+        """The loss of a batch. Moves no state but the BatchNorm statistics of the trained network."""
+        raise NotImplementedError(f"{type(self).__name__} defines no training_step")
+
+    def after_step(self, batch: Batch, carry: Any, progress: Progress) -> None:
+        """The only writer of state, called without gradients after each optimiser step."""
+
+    def after_epoch(self, progress: Progress, validation: Validation | None) -> None:
+        """Called without gradients after each epoch this method trained."""
+
+    def predict(self, images: Tensor) -> Prediction[Tensor]:
+        """K class logits, never more; further outputs go to `aux`."""
+        logits, features = self.network(images)
+        return Prediction(logits, features)
+
+    @staticmethod
+    def scores(prediction: Stored) -> dict[str, Confidence]:
+        """Confidences by name, the published one first. Pure: computed again from stored predictions at any time."""
+        return {"SR": softmax_response(prediction.logits)}
+
+    def notes(self) -> list[str]:
+        """What a reader of the table must know of this run, e.g. that a part of the method never started."""
+        return []
+
+
+def accuracy(class_logits: Tensor, labels: Tensor) -> Tensor:
+    """Share of right arg-maxima, as a 0-d tensor for `Step.logs`."""
+    return (class_logits.detach().argmax(dim=1) == labels).to(torch.float32).mean()

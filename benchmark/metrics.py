@@ -1,0 +1,140 @@
+"""Metrics of selective classification: pure numpy functions that look like their equations.
+
+Every ranking metric takes (confidence, loss) in that order: `confidence` (n,), larger = kept first; `loss` (n,), 0 or 1
+for an error, or any expected error in [0, 1]. Ties are never broken by position: a tied block counts with its mean
+loss, which is the expectation over random tie-breaking. Everything is a fraction; per cent appear only in print.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
+from scipy.stats import rankdata
+
+Array = NDArray[np.float64]
+
+CURVE_COVERAGES: Array = np.arange(201) / 200
+
+
+def ranked_loss(confidence: ArrayLike, loss: ArrayLike) -> Array:
+    """Losses from the most to the least confident sample, each tied block replaced by its mean."""
+    confidence, loss = np.asarray(confidence), np.asarray(loss, dtype=np.float64)
+    order = np.argsort(-confidence, kind="stable")
+    ranked, values = loss[order], confidence[order]
+    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    if len(starts) == len(ranked):
+        return ranked
+    sizes = np.diff(np.r_[starts, len(ranked)])
+    return np.repeat(np.add.reduceat(ranked, starts) / sizes, sizes)
+
+
+def risk_curve(ranked: Array) -> Array:
+    """R_k = (1/k) Σ_{i≤k} ℓ_(i) for k = 1..n, from `ranked_loss`."""
+    return np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
+
+
+def kept(coverage: ArrayLike, n: int) -> NDArray[np.int64]:
+    """k = ⌈c·n − 1e-9⌉, at least 1: the coverage reached is never below the one asked for."""
+    return np.maximum(1, np.ceil(np.asarray(coverage) * n - 1e-9)).astype(np.int64)
+
+
+def selective_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> Array:
+    """Mean loss of the ⌈c·n⌉ most confident samples, for one coverage in [0, 1] or many.
+
+    >>> selective_risk([0.9, 0.8, 0.8, 0.1], [0, 1, 0, 1], [0.5, 1.0])
+    array([0.25, 0.5 ])
+    """
+    curve = risk_curve(ranked_loss(confidence, loss))
+    return np.asarray(curve[kept(coverage, len(curve)) - 1])
+
+
+def aurc(confidence: ArrayLike, loss: ArrayLike) -> float:
+    """AURC = (1/n) Σ_k R_k: mean selective risk over all coverages."""
+    return float(risk_curve(ranked_loss(confidence, loss)).mean())
+
+
+def optimal_aurc(num_errors: int, n: int) -> float:
+    """AURC of a perfect ranking with E errors: [E − (n−E)(H_n − H_{n−E})]/n."""
+    harmonic = (1 / np.arange(n - num_errors + 1, n + 1)).sum()
+    return float((num_errors - (n - num_errors) * harmonic) / n)
+
+
+def e_aurc(confidence: ArrayLike, error: ArrayLike) -> float:
+    """AURC above the best that the same errors allow (finite-sample optimum); error is 0 or 1."""
+    error = np.asarray(error)
+    return aurc(confidence, error) - optimal_aurc(int(error.sum()), len(error))
+
+
+def augrc(confidence: ArrayLike, loss: ArrayLike) -> float:
+    """∫ G dc with G_k = (1/n) Σ_{i≤k} ℓ_(i), by trapezoids from (0, 0) (Traub et al., NeurIPS 2024)."""
+    ranked = ranked_loss(confidence, loss)
+    n = len(ranked)
+    generalised = np.r_[0.0, np.cumsum(ranked)] / n
+    return float((generalised[1:] + generalised[:-1]).sum() / (2 * n))
+
+
+def failure_auroc(confidence: ArrayLike, error: ArrayLike) -> float:
+    """P(a correct sample is more confident than a wrong one), ties half; NaN if there is only one kind."""
+    error = np.asarray(error, dtype=bool)
+    correct, wrong = int((~error).sum()), int(error.sum())
+    if not correct or not wrong:
+        return float("nan")
+    rank_sum = rankdata(np.asarray(confidence))[~error].sum()
+    return float((rank_sum - correct * (correct + 1) / 2) / (correct * wrong))
+
+
+def nll(logits: ArrayLike, labels: ArrayLike) -> float:
+    """Mean −log p_y."""
+    labels = np.asarray(labels)
+    return float(-log_softmax(np.asarray(logits, np.float64), axis=1)[np.arange(len(labels)), labels].mean())
+
+
+def brier(logits: ArrayLike, labels: ArrayLike) -> float:
+    """Mean Σ_j (p_j − 1[y=j])², in [0, 2]."""
+    labels = np.asarray(labels)
+    residual = np.exp(log_softmax(np.asarray(logits, np.float64), axis=1))
+    residual[np.arange(len(labels)), labels] -= 1
+    return float((residual**2).sum(axis=1).mean())
+
+
+def ece(probability: ArrayLike, error: ArrayLike, bins: int = 15) -> float:
+    """Σ_b (|B_b|/n) |acc_b − conf_b| over equal-width bins (lo, hi] of the largest probability."""
+    r, correct = np.asarray(probability, np.float64), 1 - np.asarray(error, np.float64)
+    index = np.clip(np.ceil(bins * r).astype(np.int64) - 1, 0, bins - 1)
+    return float(np.abs(np.bincount(index, correct - r, minlength=bins)).sum() / len(r))
+
+
+def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
+    """What does not depend on the confidence score."""
+    u, y = np.asarray(logits, np.float64), np.asarray(labels)
+    error = u.argmax(axis=1) != y
+    probability = np.exp(log_softmax(u, axis=1)).max(axis=1)
+    return {
+        "accuracy": float(1 - error.mean()),
+        "nll": nll(u, y),
+        "brier": brier(u, y),
+        "ece": ece(probability, error),
+    }
+
+
+def ranking_metrics(confidence: ArrayLike, error: ArrayLike) -> dict[str, float]:
+    """What a confidence score is judged by beside the risk–coverage curve; error is 0 or 1."""
+    return {
+        "aurc": aurc(confidence, error),
+        "e_aurc": e_aurc(confidence, error),
+        "augrc": augrc(confidence, error),
+        "auroc": failure_auroc(confidence, error),
+        "top_ties": top_ties(confidence),
+    }
+
+
+def top_ties(confidence: ArrayLike) -> float:
+    """Share of samples that tie for the highest confidence: above 0.001 the risk at low coverage is an average."""
+    confidence = np.asarray(confidence)
+    return float((confidence == confidence.max()).mean())
+
+
+def curve(confidence: ArrayLike, loss: ArrayLike) -> Sequence[float]:
+    """Selective risk at the 201 coverages 0, 0.5, …, 100 % that every record keeps."""
+    return [float(r) for r in selective_risk(confidence, loss, CURVE_COVERAGES)]

@@ -1,0 +1,159 @@
+"""Networks: images → (logits, features). Built with K outputs; extra outputs are a layer of their own."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmark.config import NetworkConfig
+from benchmark.errors import UserError, unknown_name
+
+
+class Network(nn.Module):
+    """body → features (B, D) → dropout → linear head, with optional extra outputs after the K classes."""
+
+    def __init__(self, body: nn.Module, head: nn.Linear, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.body = body
+        self.dropout = nn.Dropout(dropout)
+        self.head = head
+        self.extra: nn.Linear | None = None
+
+    @property
+    def feature_dim(self) -> int:
+        return self.head.in_features
+
+    def add_outputs(self, count: int, *, zero: bool) -> None:
+        """Extra outputs, from the same distribution as the head's initial weights, or zero after a warm-up.
+
+        Warm-up never trains them and weight decay takes them to zero, so zero is where they start then.
+        """
+        self.extra = nn.Linear(self.feature_dim, count)
+        initialise = getattr(self.body, "initialise_linear", None)
+        if initialise is not None:
+            initialise(self.extra)
+        if zero:
+            nn.init.zeros_(self.extra.weight)
+            nn.init.zeros_(self.extra.bias)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.body(images)
+        hidden = self.dropout(features)
+        logits = self.head(hidden)
+        if self.extra is not None:
+            logits = torch.cat([logits, self.extra(hidden)], dim=1)
+        return logits, features
+
+
+class VGG16Body(nn.Sequential):
+    """The VGG16 of the selective-classification papers: conv → ReLU → BatchNorm, channel dropout, one hidden layer.
+
+    Each entry of PLAN is (channels, channel dropout after it); the feature is the BatchNorm1d output.
+    """
+
+    PLAN: tuple[tuple[tuple[int, float], ...], ...] = (
+        ((64, 0.3), (64, 0.0)),
+        ((128, 0.4), (128, 0.0)),
+        ((256, 0.4), (256, 0.4), (256, 0.0)),
+        ((512, 0.4), (512, 0.4), (512, 0.0)),
+        ((512, 0.4), (512, 0.4), (512, 0.0)),
+    )
+
+    def __init__(self, channels: int, side: int) -> None:
+        layers: list[nn.Module] = []
+        for block in self.PLAN:
+            for width, dropout in block:
+                layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(), nn.BatchNorm2d(width)]
+                layers += [nn.Dropout2d(dropout)] if dropout else []
+                channels = width
+            layers.append(nn.MaxPool2d(2))
+        inputs = channels * (side // 32) ** 2
+        layers += [nn.Dropout2d(0.5), nn.Flatten(), nn.Linear(inputs, 512), nn.ReLU(), nn.BatchNorm1d(512)]
+        super().__init__(*layers)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.normal_(module.weight, std=math.sqrt(2 / (9 * module.out_channels)))
+                nn.init.zeros_(module.bias)  # type: ignore[arg-type]
+            elif isinstance(module, nn.Linear):
+                self.initialise_linear(module)
+
+    @staticmethod
+    def initialise_linear(layer: nn.Linear) -> None:
+        nn.init.normal_(layer.weight, std=0.01)
+        nn.init.zeros_(layer.bias)
+
+
+def vgg16(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    if shape[1] < 32 or shape[1] != shape[2]:
+        raise UserError(f"network vgg16 needs square images of at least 32×32, got {shape[1]}×{shape[2]}")
+    body = VGG16Body(shape[0], shape[1])
+    head = nn.Linear(512, num_classes)
+    body.initialise_linear(head)
+    return Network(body, head, dropout=0.5)
+
+
+def small_cnn(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """3×3 convolutions with BatchNorm, halving the resolution after each; the last maps are averaged or flattened."""
+    if not config.widths:
+        raise UserError("network small_cnn needs network.widths, e.g. [32, 64, 128]")
+    if min(shape[1:]) >> len(config.widths) < 1:
+        raise UserError(f"network.widths has too many layers for images of {shape[1]}×{shape[2]}")
+    layers: list[nn.Module] = []
+    for inputs, width in zip((shape[0], *config.widths[:-1]), config.widths, strict=True):
+        layers += [
+            nn.Conv2d(inputs, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
+    features = config.widths[-1] * (shape[1] >> len(config.widths)) * (shape[2] >> len(config.widths))
+    if config.pool == "average":
+        layers[-1], features = nn.AdaptiveAvgPool2d(1), config.widths[-1]
+    body = nn.Sequential(*layers, nn.Flatten())
+    return Network(body, nn.Linear(features, num_classes), config.dropout)
+
+
+def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
+    """torchvision's architecture and initialisation; the feature is what its last linear layer reads."""
+    import torchvision
+
+    if channels != 3:
+        raise UserError(f"network torchvision:{name} needs colour images, got {channels} channel(s)")
+    if name not in torchvision.models.list_models(module=torchvision.models):
+        raise unknown_name(name, torchvision.models.list_models(module=torchvision.models), "torchvision network")
+    body = torchvision.models.get_model(name, weights=None, num_classes=num_classes)
+    path, head = [(path, layer) for path, layer in body.named_modules() if isinstance(layer, nn.Linear)][-1]
+    parent, _, child = path.rpartition(".")
+    setattr(body.get_submodule(parent), child, nn.Identity())
+    return Network(body, head)
+
+
+def timm_network(name: str, num_classes: int, channels: int) -> Network:
+    """timm's architecture and initialisation; the feature is its pooled pre-logits."""
+    import timm
+
+    if not timm.is_model(name):
+        raise unknown_name(name, timm.list_models(), "timm network")
+    body: Any = timm.create_model(name, num_classes=num_classes, in_chans=channels)
+    head = body.get_classifier()
+    if not isinstance(head, nn.Linear):
+        raise UserError(f"network timm:{name} has no single linear classifier; choose another")
+    body.reset_classifier(0)
+    return Network(body, head)
+
+
+OWN: dict[str, Callable[[NetworkConfig, int, tuple[int, int, int]], Network]] = {"vgg16": vgg16, "small_cnn": small_cnn}
+
+
+def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """The network of a task for images of `shape` (C, H, W), initialised from torch's default generator."""
+    library, colon, name = config.name.partition(":")
+    if colon and library == "torchvision":
+        return torchvision_network(name, num_classes, shape[0])
+    if colon and library == "timm":
+        return timm_network(name, num_classes, shape[0])
+    if config.name not in OWN:
+        raise unknown_name(config.name, [*OWN, "torchvision:NAME", "timm:NAME"], "network")
+    return OWN[config.name](config, num_classes, shape)

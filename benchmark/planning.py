@@ -1,0 +1,89 @@
+"""What a command would do: checks before training, and the plan that --dry-run shows."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tabulate import tabulate
+
+from benchmark.config import TaskConfig
+from benchmark.data import data_hash
+from benchmark.errors import UserError
+from benchmark.jobs import Suite
+from benchmark.networks import Network, build_network
+from benchmark.sources import describe
+from benchmark.store import Store
+
+ABSENT = "absent"
+RECORD_BYTES = 40_000
+STATES_PER_CHECKPOINT = 3
+"""Weights, momentum, and a second network at the most."""
+
+
+def check_network(task: TaskConfig) -> Network:
+    """Build the network without memory, so that a wrong name or size is known before anything runs."""
+    facts = describe(task.data)
+    with torch.device("meta"):
+        return build_network(task.network, facts.num_classes, facts.shape)
+
+
+def hash_of_data(task: TaskConfig, data_dir: Path, *, required: bool) -> str:
+    """The data's identity. A plan may be shown without the data; its jobs then count as new."""
+    try:
+        return data_hash(task.data, data_dir.resolve())
+    except UserError:
+        if required:
+            raise
+        return ABSENT
+
+
+def describe_plan(suites: list[Suite], store: Store) -> dict[str, Any]:
+    return {"tasks": [describe_suite(suite, store) for suite in suites], "results": str(store.root)}
+
+
+def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
+    task, facts = suite.task, describe(suite.task.data)
+    labels = {entry.jobs[0].id: entry.label for entry in suite.entries}
+    jobs = [
+        {
+            "label": labels[job.id],
+            "method": job.method,
+            "seed": job.seed,
+            "job": job.id,
+            "epochs": task.epochs,
+            "warmup_epochs": job.warmup_epochs,
+            "state": store.state(job.folder),
+        }
+        for job in suite.jobs()
+    ]
+    images = facts.num_test + round(task.data.val * facts.num_train)
+    prediction_bytes = images * (facts.num_classes + 1) * 4 + RECORD_BYTES
+    weights = sum(parameter.numel() for parameter in check_network(task).parameters())
+    return {
+        "task": task.name,
+        "data": "absent" if suite.entries[0].jobs[0].data_sha256 == ABSENT else "present",
+        "jobs": jobs,
+        "epochs": sum(job["epochs"] for job in jobs if job["state"] != "done"),
+        "disk_bytes": prediction_bytes * len(jobs),
+        "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
+        "network_parameters": weights,
+    }
+
+
+def plan_text(described: dict[str, Any]) -> str:
+    return "\n\n".join(map(suite_text, described["tasks"]))
+
+
+def suite_text(task: dict[str, Any]) -> str:
+    rows = [
+        [job["label"], job["seed"], job["state"], job["epochs"], job["warmup_epochs"], job["job"]]
+        for job in task["jobs"]
+    ]
+    grid = tabulate(rows, ["method", "seed", "state", "epochs", "of them warm-up", "job"], tablefmt="simple")
+    counts = {state: sum(job["state"] == state for job in task["jobs"]) for state in ("done", "partial", "new")}
+    states = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return (
+        f"{task['task']} (data {task['data']}, network of {task['network_parameters']:,} parameters)\n{grid}\n"
+        f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train; about "
+        f"{task['disk_bytes'] / 1e6:.1f} MB of results, up to {task['checkpoint_bytes'] / 1e6:.1f} MB per running job"
+    )

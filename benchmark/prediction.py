@@ -1,0 +1,25 @@
+"""What a trained method says about images: the value that scores and metrics are computed from."""
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = TypeVar("Array")
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Prediction(Generic[Array]):
+    """Class logits (N, K) and whatever else the method's scores need.
+
+    `predict` returns one of tensors on the device; stored and scored it holds numpy arrays.
+    """
+
+    logits: Array
+    features: Array | None = None
+    aux: dict[str, Array] = field(default_factory=dict)
+
+
+Stored = Prediction[Floats]

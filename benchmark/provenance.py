@@ -1,0 +1,43 @@
+"""Where a number came from: code, libraries, machine."""
+
+import platform
+import subprocess
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = ("numpy", "scipy", "timm", "torch", "torchvision")
+
+
+@lru_cache(maxsize=1)
+def commit() -> str | None:
+    """The commit of the suite, with `+` if the working tree differs from it; None outside a checkout."""
+    try:
+        head = git("rev-parse", "HEAD")
+        return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def environment(device: torch.device, threads: int) -> str:
+    """What bit-equality is promised for. A run resumed under another one says so in its table."""
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {where}, {threads} thread(s)"
+
+
+def provenance() -> dict[str, Any]:
+    return {
+        "commit": commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }

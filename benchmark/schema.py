@@ -1,0 +1,102 @@
+"""Plain mappings → frozen dataclasses, with every key and value checked and coerced to its field's type."""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from benchmark.errors import UserError, unknown_name
+
+T = TypeVar("T")
+
+
+def later(neutral: Any) -> Any:
+    """A field added after results exist: left out of the identity at its neutral value, so that old ids stand."""
+    return dataclasses.field(default=neutral, metadata={"neutral": neutral})
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """An instance of dataclass `cls`; unknown keys, wrong types and missing values are refused, naming `where`."""
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    hints = get_type_hints(cls)
+    for key in values:
+        if key not in fields:
+            raise unknown_name(key, fields, f"key in {where}:")
+    built = {key: coerce(value, hints[key], f"{where}: {key}") for key, value in values.items()}
+    required = dataclasses.MISSING
+    for name, field in fields.items():
+        if name not in built and field.default is required and field.default_factory is required:
+            raise UserError(f"{where}: '{name}' is missing")
+    try:
+        return cls(**built)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
+def coerce(value: Any, hint: Any, where: str) -> Any:
+    """`value` as the type `hint`. Numbers may come as text (from the command line); nothing else is guessed."""
+    origin = get_origin(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if not isinstance(value, Mapping):
+            raise wrong_type(value, "a table", where)
+        return build(hint, value, where)
+    if origin is Literal:
+        return coerce_choice(value, get_args(hint), where)
+    if origin in (Union, types.UnionType):
+        inner = next(arg for arg in get_args(hint) if arg is not type(None))
+        return None if value is None else coerce(value, inner, where)
+    if origin is tuple:
+        items = [part for part in value.strip("[] ").split(",") if part.strip()] if isinstance(value, str) else value
+        if not isinstance(items, (list, tuple)):
+            raise wrong_type(value, "a list", where)
+        return tuple(coerce(item, get_args(hint)[0], where) for item in items)
+    if origin is not None or hint is Any:
+        return value
+    return coerce_scalar(value, hint, where)
+
+
+def coerce_choice(value: Any, choices: tuple[Any, ...], where: str) -> Any:
+    if value not in choices:
+        raise unknown_name(str(value), [str(choice) for choice in choices], f"value of {where}:")
+    return value
+
+
+def coerce_scalar(value: Any, hint: type, where: str) -> Any:
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    if hint is bool and isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if hint is str and isinstance(value, str):
+        return value.strip()
+    if hint is bool and isinstance(value, bool):
+        return value
+    if hint in (int, float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+            if hint is float or number.is_integer():
+                return hint(number)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise wrong_type(value, words[hint], where)
+
+
+def wrong_type(value: Any, expected: str, where: str) -> UserError:
+    return UserError(f"{where}: expected {expected}, got {value!r}")
+
+
+def check(condition: bool, message: str) -> None:
+    """For `__post_init__` of configs: the message becomes a UserError that names the place."""
+    if not condition:
+        raise ValueError(message)
+
+
+def identity(config: Any) -> Any:
+    """Plain data that says what a config computes; fields at their neutral value are left out."""
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        return {
+            f.name: identity(getattr(config, f.name))
+            for f in dataclasses.fields(config)
+            if f.metadata.get("neutral", dataclasses.MISSING) != getattr(config, f.name)
+        }
+    if isinstance(config, (list, tuple)):
+        return [identity(item) for item in config]
+    return config

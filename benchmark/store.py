@@ -1,0 +1,151 @@
+"""The results folder: what is written is written whole, and a record is written last. It *is* "done"."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.errors import UserError
+from benchmark.prediction import Prediction, Stored
+
+RECORD, PREDICTION, HISTORY, CHECKPOINT, ERROR = (
+    "record.json",
+    "prediction.npz",
+    "history.csv",
+    "checkpoint.pt",
+    "error.txt",
+)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A results folder. Jobs are named by their folder below it."""
+
+    root: Path
+
+    def check_writable(self) -> None:
+        """Fail before any training if results could not be kept."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{os.getpid()}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise UserError(
+                f"cannot write to results folder '{self.root}': {error.strerror}; name another with --results DIR"
+            ) from None
+
+    def state(self, folder: Path) -> str:
+        """done: the record is there; partial: a checkpoint is; new: neither."""
+        if self.read_record(folder) is not None:
+            return "done"
+        return "partial" if (self.root / folder / CHECKPOINT).is_file() else "new"
+
+    def read_record(self, folder: Path) -> dict[str, Any] | None:
+        return read_json(self.root / folder / RECORD)
+
+    def write_record(self, folder: Path, record: Mapping[str, Any]) -> None:
+        write_json(self.root / folder / RECORD, record)
+
+    def write_prediction(self, folder: Path, name: str, prediction: Stored, labels: NDArray[np.int64]) -> str:
+        """Store a prediction beside its labels; returns its SHA-256."""
+        arrays = {"labels": labels, "logits": prediction.logits.astype(np.float32)}
+        arrays |= {f"aux.{key}": value for key, value in prediction.aux.items()}
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)  # type: ignore[arg-type]
+        write_atomically(self.root / folder / name, buffer.getvalue())
+        return hashlib.sha256(buffer.getvalue()).hexdigest()
+
+    def read_prediction(self, folder: Path, name: str = PREDICTION) -> tuple[Stored, NDArray[np.int64]]:
+        with np.load(self.root / folder / name, allow_pickle=False) as arrays:
+            aux = {key.removeprefix("aux."): arrays[key] for key in arrays if key.startswith("aux.")}
+            return Prediction(arrays["logits"], None, aux), arrays["labels"]
+
+    def write_history(self, folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: f"{value:.9g}" for key, value in row.items()} for row in rows)
+        write_atomically(self.root / folder / HISTORY, text.getvalue().encode())
+
+    def write_checkpoint(self, folder: Path, payload: bytes) -> None:
+        """The payload behind its own SHA-256: a damaged file is noticed when it is read."""
+        write_atomically(self.root / folder / CHECKPOINT, hashlib.sha256(payload).digest() + payload)
+
+    def read_checkpoint(self, folder: Path) -> bytes | None:
+        """The last whole checkpoint; None if there is none or it is damaged (it is then moved aside)."""
+        path = self.root / folder / CHECKPOINT
+        if not path.is_file():
+            return None
+        content = path.read_bytes()
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
+            path.replace(path.with_suffix(".damaged"))
+            return None
+        return content[32:]
+
+    def write_error(self, folder: Path, text: str) -> Path:
+        path = self.root / folder / ERROR
+        write_atomically(path, text.encode())
+        return path
+
+    def remove(self, folder: Path, *names: str) -> None:
+        for name in names:
+            (self.root / folder / name).unlink(missing_ok=True)
+
+    def write_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
+        write_json(self.root / "manifests" / f"{name}.json", manifest)
+
+    def manifests(self) -> list[dict[str, Any]]:
+        """What the commands run so far asked for, one per task; tables show exactly this."""
+        found = (read_json(path) for path in sorted((self.root / "manifests").glob("*.json")))
+        return [manifest for manifest in found if manifest is not None]
+
+    def write_table(self, name: str, text: str) -> Path:
+        path = self.root / "tables" / name
+        write_atomically(path, text.encode())
+        return path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """A reader, or a restart after a crash at any instant, sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is no readable one."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def folder_of(task: str, method: str, job_id: str, seed: int) -> Path:
+    return Path(task, method, job_id, f"seed-{seed}")
+
+
+def total_size(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths if path.is_file())

@@ -1,0 +1,215 @@
+"""The one training loop. Nothing in it knows a method; phases, streams and state follow from declarations."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmark import rng
+from benchmark.config import OptimizerConfig, ScheduleConfig
+from benchmark.data import DataSet, Split
+from benchmark.interface import Method, Progress, Step, Task, Validation
+from benchmark.jobs import Job, Methods
+from benchmark.networks import Network, build_network
+from benchmark.prediction import Prediction
+
+OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], OptimizerConfig], torch.optim.Optimizer]] = {
+    "sgd": lambda p, c: torch.optim.SGD(p, lr=c.lr, momentum=c.momentum, weight_decay=c.weight_decay),
+    "adam": lambda p, c: torch.optim.Adam(p, lr=c.lr, weight_decay=c.weight_decay),
+    "adamw": lambda p, c: torch.optim.AdamW(p, lr=c.lr, weight_decay=c.weight_decay),
+}
+
+
+class Diverged(Exception):
+    """The loss is no number any more."""
+
+
+@dataclass
+class State:
+    """Everything a checkpoint holds. `epoch` is the number of finished epochs."""
+
+    method: Method
+    optimizer: torch.optim.Optimizer
+    epoch: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, Any] | None = None
+    """Validation accuracy and state of the best epoch so far, where the task tests that one."""
+
+
+def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: float, num_epochs: int) -> float:
+    """The rate at `fraction` ∈ [0, 1) of an epoch: a pure function, so resuming needs no scheduler state."""
+    if schedule.name == "step":
+        return float(base * schedule.factor ** (epoch // schedule.every))
+    if schedule.name == "cosine":
+        return base * 0.5 * (1 + math.cos(math.pi * (epoch + fraction) / num_epochs))
+    return base
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains one job on one data set."""
+
+    job: Job
+    methods: Methods
+    data: DataSet
+    device: torch.device
+
+    def start(self) -> State:
+        """The state before the first epoch. Every method of a seed starts from the same network."""
+        rng.reseed(self.job.seed, "initialisation")
+        network = build_network(self.job.task.network, self.data.num_classes, self.data.shape).to(self.device)
+        return self.begin_phase(network, warmup=self.job.warmup_epochs > 0)
+
+    def begin_phase(self, network: Network, *, warmup: bool) -> State:
+        """The warm-up method, or the job's own, around `network` with a fresh optimiser."""
+        own = self.methods.get(self.job.method)
+        if warmup and own.warmup is not None:
+            method_class = self.methods.get(own.warmup)
+            config: Any = method_class.Config()
+        else:
+            method_class, config = own, self.job.config
+        if method_class.extra_outputs:
+            rng.reseed(self.job.seed, "extra outputs")
+            network.add_outputs(method_class.extra_outputs, zero=self.job.warmup_epochs > 0)
+        rng.reseed(self.job.seed, "method state")
+        task = Task(self.data.num_classes, len(self.data.train), network.feature_dim)
+        method = method_class(network, task, config).to(self.device)
+        return State(method, OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer))
+
+    def branch(self, state: State) -> State:
+        """From the last epoch of warm-up to the method itself: same network, same optimiser state, new loss."""
+        network = state.method.network
+        if not isinstance(network, Network):
+            raise TypeError("a method must not replace its network")
+        old = state.optimizer
+        new = self.begin_phase(network, warmup=False)
+        for parameter in trained(new.method):
+            if parameter in old.state:
+                new.optimizer.state[parameter] = old.state[parameter]
+        new.epoch, new.history, new.best = state.epoch, state.history, state.best
+        return new
+
+    def run_epoch(self, state: State) -> State:
+        """One epoch, with the phase change before it where it is due. Raises Diverged on a loss that is not finite."""
+        if 0 < state.epoch == self.job.warmup_epochs:
+            state = self.branch(state)
+        sums = self.train_epoch(state)
+        means = {name: total / count for name, (total, count) in sums.items()}
+        row = {"epoch": float(state.epoch), **{name: float(mean) for name, mean in means.items()}}
+        if not math.isfinite(row["loss"]):
+            raise Diverged(f"the loss is {row['loss']} in epoch {state.epoch}")
+        state.history.append(row)
+        state.epoch = self.epoch_after(state.epoch)
+        return state
+
+    def epoch_after(self, epoch: int) -> int:
+        """A trial of a few steps visits one epoch of each phase."""
+        if not self.job.max_steps:
+            return epoch + 1
+        return self.job.warmup_epochs if epoch < self.job.warmup_epochs else self.job.task.epochs
+
+    def train_epoch(self, state: State) -> dict[str, tuple[Tensor, int]]:
+        """Sums of loss and logs over the steps; they stay on the device until the epoch ends."""
+        task, seed, epoch, method = self.job.task, self.job.seed, state.epoch, state.method
+        num_steps = self.data.num_batches(task.batch_size)
+        num_steps = min(num_steps, self.job.max_steps or num_steps)
+        sums: dict[str, tuple[Tensor, int]] = {}
+        method.train()
+        batches = self.data.batches(task.batch_size, seed, epoch, task.augment, method.num_views)
+        for step_index, batch in zip(range(num_steps), batches, strict=False):
+            progress = Progress(epoch, task.epochs, step_index, num_steps)
+            rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
+            for group in state.optimizer.param_groups:
+                group["lr"] = rate
+            rng.reseed(seed, "model noise", epoch, step_index)
+            step = method.training_step(batch, progress)
+            state.optimizer.zero_grad(set_to_none=True)
+            step.loss.backward()  # type: ignore[no-untyped-call]
+            state.optimizer.step()
+            rng.reseed(seed, "method noise", epoch, step_index)
+            with torch.no_grad():
+                method.after_step(batch, step.carry, progress)
+            accumulate(sums, step)
+        self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
+        return sums
+
+    def end_epoch(self, state: State, progress: Progress) -> None:
+        method, task = state.method, self.job.task
+        validation = None
+        if self.data.val is not None and (method.needs_validation or task.checkpoint == "best"):
+            prediction = self.predict(method, self.data.val)
+            validation = Validation(prediction, self.data.val.labels)
+        with torch.no_grad():
+            method.after_epoch(progress, validation if method.needs_validation else None)
+        if task.checkpoint == "best" and validation is not None and state.epoch >= self.job.warmup_epochs:
+            right = validation.prediction.logits.argmax(1) == validation.labels
+            accuracy = float(right.to(torch.float64).mean())
+            if state.best is None or accuracy > state.best["accuracy"]:
+                state.best = {"accuracy": accuracy, "epoch": state.epoch, "method": copy_state(method)}
+
+    def chosen(self, state: State) -> Method:
+        """The trained method at the epoch that the task tests."""
+        if state.best is not None:
+            state.method.load_state_dict(state.best["method"])
+        return state.method
+
+    def predict(self, method: Method, split: Split) -> Prediction[Tensor]:
+        """Every image of a split once, in evaluation mode, in batches of the task's fixed size."""
+        method.eval()
+        parts = []
+        with torch.no_grad():
+            for index, images in enumerate(self.data.eval_batches(split, self.job.task.eval_batch_size)):
+                if self.job.max_steps and index >= self.job.max_steps:
+                    break
+                parts.append(method.predict(images))
+        aux = {name: torch.cat([part.aux[name] for part in parts]) for name in parts[0].aux}
+        return Prediction(torch.cat([part.logits for part in parts]), None, aux)
+
+
+def trained(method: Method) -> list[nn.Parameter]:
+    return [parameter for parameter in method.parameters() if parameter.requires_grad]
+
+
+def accumulate(sums: dict[str, tuple[Tensor, int]], step: Step) -> None:
+    for name, value in {"loss": step.loss, **step.logs}.items():
+        total, count = sums.get(name, (torch.zeros_like(value.detach()), 0))
+        sums[name] = (total + value.detach(), count + 1)
+
+
+def copy_state(method: Method) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in method.state_dict().items()}
+
+
+def state_to_plain(state: State) -> dict[str, Any]:
+    """Tensors and plain values only; optimiser state goes by parameter name."""
+    optimizer = {
+        name: dict(state.optimizer.state[parameter])
+        for name, parameter in state.method.named_parameters()
+        if parameter in state.optimizer.state
+    }
+    return {
+        "epoch": state.epoch,
+        "history": state.history,
+        "best": state.best,
+        "method": state.method.state_dict(),
+        "optimizer": optimizer,
+    }
+
+
+def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
+    """The state that `state_to_plain` described, in the phase its epoch belongs to."""
+    state = trainer.start()
+    if 0 < trainer.job.warmup_epochs < plain["epoch"]:
+        state = trainer.branch(state)
+    state.method.load_state_dict(plain["method"])
+    parameters = dict(state.method.named_parameters())
+    for name, values in plain["optimizer"].items():
+        state.optimizer.state[parameters[name]] = {
+            key: value.to(parameters[name].device) if isinstance(value, Tensor) and value.ndim else value
+            for key, value in values.items()
+        }
+    state.epoch, state.history, state.best = plain["epoch"], plain["history"], plain["best"]
+    return state

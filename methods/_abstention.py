@@ -1,0 +1,28 @@
+"""What methods with one abstention output share: outputs 1..K are classes, output K+1 abstains."""
+
+import torch
+from torch import Tensor
+
+from benchmark.interface import Method
+from benchmark.prediction import Prediction, Stored
+from benchmark.scores import Confidence, abstention, softmax_response
+
+
+class AbstentionMethod(Method):
+    extra_outputs = 1
+
+    def predict(self, images: Tensor) -> Prediction[Tensor]:
+        outputs, features = self.network(images)
+        return Prediction(outputs[:, :-1], features, {"abstain": outputs[:, -1]})
+
+    @staticmethod
+    def scores(prediction: Stored) -> dict[str, Confidence]:
+        return {
+            "abstention": abstention(prediction.logits, prediction.aux["abstain"]),
+            "SR": softmax_response(prediction.logits),
+        }
+
+
+def abstention_mass(outputs: Tensor) -> Tensor:
+    """Mean p_{k+1}: near 1 the network abstains from everything, at 0 the output is unused."""
+    return torch.softmax(outputs.detach(), dim=1)[:, -1].mean()

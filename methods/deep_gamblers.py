@@ -1,0 +1,42 @@
+"""DG, Deep Gamblers: an extra output takes bets that pay 1/o whatever the class."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from benchmark.interface import Batch, Progress, Step, accuracy
+from benchmark.schema import check
+from methods._abstention import AbstentionMethod, abstention_mass
+
+
+def gambler_loss(outputs: Tensor, labels: Tensor, reward: float) -> Tensor:
+    """−log(p_y + p_{k+1}/o) per sample, as  logsumexp(u) − logaddexp(u_y, u_{k+1} − log o), which cannot underflow."""
+    label_output = outputs.gather(1, labels[:, None])[:, 0]
+    return torch.logsumexp(outputs, 1) - torch.logaddexp(label_output, outputs[:, -1] - math.log(reward))
+
+
+class DeepGamblers(AbstentionMethod):
+    title = "Deep Gamblers: an abstention output that pays 1/reward"
+    reference = "Liu et al., NeurIPS 2019"
+    labels = {"DG": {}}
+    warmup = "cross_entropy"
+
+    @dataclass(frozen=True)
+    class Config:
+        warmup_epochs: int = 100
+        reward: float = 2.2
+        """o, between 1 (always abstain) and the number of classes (never)."""
+
+        def __post_init__(self) -> None:
+            check(self.reward > 1, f"reward must be above 1, got {self.reward}")
+
+    def training_step(self, batch: Batch, progress: Progress) -> Step:
+        outputs, _ = self.network(batch.images)
+        loss = gambler_loss(outputs, batch.labels, self.config.reward).mean()
+        logs = {"accuracy": accuracy(outputs[:, :-1], batch.labels), "abstention_mass": abstention_mass(outputs)}
+        return Step(loss, logs=logs)
+
+
+METHOD = DeepGamblers
