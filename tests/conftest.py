@@ -1,0 +1,78 @@
+"""Shared fixtures: a tiny task that trains in seconds, and the command line as a function."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from methods import Registry
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TINY = """
+title = "tiny digits"
+methods = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]
+reference = "CCL-SC"
+coverages = [100, 90, 80]
+seeds = 2
+epochs = 4
+batch_size = 32
+checkpoint_seconds = 0
+
+[data]
+source = "digits"
+val = 0.1
+mean = [0.287]
+std = [0.353]
+train_images = 170
+test_images = 200
+
+[network]
+name = "small_cnn"
+widths = [8, 16]
+dropout = 0.3
+
+[augment]
+crop_padding = 1
+
+[optimizer]
+name = "sgd"
+lr = 0.05
+momentum = 0.9
+
+[method.deep_gamblers]
+warmup_epochs = 2
+
+[method.self_adaptive]
+warmup_epochs = 2
+
+[method.ccl_sc]
+warmup_epochs = 1
+queue_size = 16
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A task file of digits with a small network that has dropout, augmentation and a validation split."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="session")
+def registry() -> Registry:
+    return Registry()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def run_all(*arguments: object, cwd: Path = ROOT, **options: object) -> subprocess.CompletedProcess[str]:
+    """`python run_all.py …` as a user would call it."""
+    command = [sys.executable, str(ROOT / "run_all.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, **options)  # type: ignore[call-overload,no-any-return]

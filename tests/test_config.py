@@ -1,0 +1,129 @@
+"""Task files, overrides, and what a job's identity depends on."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from benchmark.config import load_task, task_names
+from benchmark.errors import UserError, match_name
+from benchmark.jobs import Job, label_owners, match_labels, plan, resolve_config
+from benchmark.schema import build, identity, later
+from methods import Registry
+
+REGISTRY = Registry()
+
+
+@dataclass(frozen=True)
+class Sample:
+    rate: float
+    count: int = 1
+    form: Literal["a", "b"] = "a"
+    sizes: tuple[int, ...] = ()
+    on: bool = False
+    name: str | None = None
+
+
+def test_values_are_coerced_to_their_fields_type() -> None:
+    sample = build(Sample, {"rate": "5e-4", "count": "3", "sizes": "1, 2", "on": "true", "name": "x"}, "here")
+    assert sample == Sample(5e-4, 3, "a", (1, 2), True, "x")
+    assert isinstance(build(Sample, {"rate": 1}, "here").rate, float)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"rat": 1.0}, "did you mean 'rate'"),
+        ({"rate": "fast"}, "expected a number, got 'fast'"),
+        ({"rate": 1, "count": 1.5}, "expected a whole number"),
+        ({"rate": 1, "count": True}, "expected a whole number"),
+        ({"rate": 1, "on": "yes"}, "expected true or false"),
+        ({"rate": 1, "form": "c"}, "unknown value of here: form: 'c'"),
+        ({"rate": 1, "sizes": 3}, "expected a list"),
+        ({"count": 1}, "'rate' is missing"),
+    ],
+)
+def test_bad_values_are_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message.replace("(", r"\(")):
+        build(Sample, values, "here")
+
+
+def test_every_task_resolves_with_all_its_methods() -> None:
+    for name in task_names():
+        task = load_task(name)
+        entries = plan(task, task.methods, range(2), REGISTRY, "0")
+        assert [entry.label for entry in entries] == list(task.methods)
+
+
+def test_extends_merges_tables() -> None:
+    parent, child = load_task("cifar10"), load_task("cifar10-cpu")
+    assert child.optimizer == replace(parent.optimizer, lr=0.05)
+    assert child.data.mean == parent.data.mean
+    assert child.coverages == parent.coverages
+
+
+def test_a_users_file_may_extend_a_task(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "digits"\nepochs = 33\n')
+    task = load_task(str(path))
+    assert (task.name, task.epochs, task.data.source) == ("mine", 33, "digits")
+    path.write_text('extends = "mine"\n')
+    with pytest.raises(UserError, match="extends itself"):
+        load_task(str(path))
+
+
+def test_overrides() -> None:
+    task = load_task("digits", ["optimizer.lr=0.5", "coverages=100,50", "method.CCL-SC.weight=2"])
+    assert (task.optimizer.lr, task.coverages) == (0.5, (100.0, 50.0))
+    assert resolve_config(task, "CCL-SC", "ccl_sc", REGISTRY.get("ccl_sc")).weight == 2.0
+
+
+def test_names_match_in_any_case_with_dash_or_underscore() -> None:
+    assert match_name("CIFAR10_CPU", task_names(), "task") == "cifar10-cpu"
+    owners = label_owners(REGISTRY)
+    assert match_labels(["sr", "sat+em", "CCL_SC", "Self-Adaptive"], owners) == ["SR", "SAT+EM", "CCL-SC", "SAT"]
+    assert set(match_labels(["all"], owners)) == set(owners)
+    with pytest.raises(UserError, match="did you mean 'CCL-SC'"):
+        match_labels(["ccl-cs"], owners)
+
+
+def test_layers_of_a_methods_settings() -> None:
+    """Settings of a file reach all its labels; a label's own come on top of both."""
+    method = REGISTRY.get("self_adaptive")
+    task = load_task("celeba")
+    assert resolve_config(task, "SAT", "self_adaptive", method).entropy_weight == 0
+    assert resolve_config(task, "SAT+EM", "self_adaptive", method).entropy_weight == 0.01
+    assert resolve_config(task, "SAT+EM", "self_adaptive", method).warmup_epochs == 0
+
+
+def job(*overrides: str, seed: int = 0, label: str = "SR", **options: int) -> Job:
+    return plan(load_task("digits", overrides), [label], [seed], REGISTRY, "hash", **options)[0].jobs[0]
+
+
+def test_identity_changes_with_whatever_can_change_a_result() -> None:
+    overrides = ["epochs=21", "threads=2", "optimizer.lr=0.06", "data.val=0.2", "network.dropout=0.1", "batch_size=16"]
+    ids = [job().id, job(max_steps=2).id, job(label="DG").id, *(job(override).id for override in overrides)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_identity_ignores_what_cannot() -> None:
+    assert job(seed=3).id == job().id
+    assert job(seed=3).folder != job().folder
+    assert job("title=other", "coverages=100", "method.DG.reward=3", "checkpoint_seconds=1").id == job().id
+    assert job("optimizer.lr=5e-2").id == job().id
+
+
+def test_a_field_added_later_keeps_old_ids() -> None:
+    @dataclass(frozen=True)
+    class Grown:
+        rate: float = 1.0
+        mixing: float = later(0.0)
+
+    assert identity(Grown()) == {"rate": 1.0}
+    assert identity(Grown(mixing=0.5)) == {"rate": 1.0, "mixing": 0.5}
+
+
+def test_a_warmup_that_leaves_no_epoch_is_refused() -> None:
+    with pytest.raises(UserError, match="warmup_epochs = 8 must be at least 0 and below epochs = 3"):
+        job("epochs=3", label="DG")

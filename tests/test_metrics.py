@@ -1,0 +1,125 @@
+"""Metrics against the fixtures' oracle values, brute-force twins, and the laws they must obey."""
+
+import doctest
+from fractions import Fraction
+from itertools import permutations
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from benchmark import metrics
+from tests.fixtures import F6_LABELS, F6_LOGITS, M10_CONFIDENCE, M10_ERROR
+
+runs = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40)
+small_runs = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6)
+
+
+def split(run: list[tuple[int, bool]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([c for c, _ in run], dtype=float), np.array([e for _, e in run], dtype=float)
+
+
+def test_docstring_examples() -> None:
+    assert doctest.testmod(metrics).failed == 0
+
+
+def test_values_of_m10() -> None:
+    assert metrics.aurc(M10_CONFIDENCE, M10_ERROR) == pytest.approx(0.27718254, abs=1e-8)
+    assert metrics.e_aurc(M10_CONFIDENCE, M10_ERROR) == pytest.approx(0.16456349, abs=1e-8)
+    assert metrics.optimal_aurc(4, 10) == pytest.approx(0.11261905, abs=1e-8)
+    assert metrics.failure_auroc(M10_CONFIDENCE, M10_ERROR) == pytest.approx(0.6875)
+    assert metrics.augrc(M10_CONFIDENCE, M10_ERROR) == pytest.approx(0.155)
+    assert metrics.optimal_aurc(2700, 10_000) == pytest.approx(4.0274656e-2, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "risk"),
+    [(0.5, 0.26666667), (0.65, 0.28571429), (0.75, 0.375), (0.85, 0.33333333), (0.95, 0.4), (1.0, 0.4)],
+)
+def test_risk_at_coverage_of_m10(coverage: float, risk: float) -> None:
+    assert metrics.selective_risk(M10_CONFIDENCE, M10_ERROR, coverage) == pytest.approx(risk, abs=1e-8)
+
+
+@pytest.mark.parametrize(("bins", "value"), [(5, 0.164), (10, 0.184), (15, 0.184)])
+def test_ece_of_m10(bins: int, value: float) -> None:
+    assert metrics.ece(M10_CONFIDENCE, M10_ERROR, bins) == pytest.approx(value)
+
+
+def test_ece_puts_an_edge_into_the_lower_bin() -> None:
+    assert metrics.ece([0.6, 0.61], [0, 1], bins=5) == pytest.approx((0.4 + 0.61) / 2)
+
+
+def test_values_of_f6() -> None:
+    assert metrics.nll(F6_LOGITS, F6_LABELS) == pytest.approx(0.70077762, abs=1e-8)
+    assert metrics.brier(F6_LOGITS, F6_LABELS) == pytest.approx(0.43746517, abs=1e-8)
+    assert metrics.classifier_metrics(F6_LOGITS, F6_LABELS)["accuracy"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("coverage", "n", "k"), [(0.07, 100, 7), (0.29, 100, 29), (0.0, 100, 1), (0.7, 19962, 13974)])
+def test_number_kept_is_guarded_against_rounding(coverage: float, n: int, k: int) -> None:
+    assert metrics.kept(coverage, n) == k
+
+
+@given(runs, st.integers(0, 200))
+def test_risk_equals_its_definition(run: list[tuple[int, bool]], half_percent: int) -> None:
+    """Brute force: strictly better samples count whole, the tied block at the threshold by its share."""
+    confidence, error = split(run)
+    k = max(1, ceil(Fraction(half_percent, 200) * len(run)))
+    threshold = sorted(confidence, reverse=True)[k - 1]
+    above, tied = confidence > threshold, confidence == threshold
+    expected = (error[above].sum() + (k - above.sum()) * error[tied].mean()) / k
+    assert metrics.selective_risk(confidence, error, half_percent / 200) == pytest.approx(expected)
+
+
+@settings(max_examples=30)
+@given(small_runs)
+def test_ties_are_the_expectation_over_all_orders(run: list[tuple[int, bool]]) -> None:
+    confidence, error = split(run)
+    orders = [o for o in permutations(range(len(run))) if all(confidence[a] >= confidence[b] for a, b in zip(o, o[1:]))]
+    curves = [np.cumsum(error[list(o)]) / np.arange(1, len(run) + 1) for o in orders]
+    assert metrics.aurc(confidence, error) == pytest.approx(np.mean(curves))
+
+
+@given(runs)
+def test_auroc_equals_pair_counting_and_augrc_its_closed_form(run: list[tuple[int, bool]]) -> None:
+    confidence, error = split(run)
+    auroc, accuracy = metrics.failure_auroc(confidence, error), 1 - error.mean()
+    if 0 < accuracy < 1:
+        right, wrong = confidence[error == 0][:, None], confidence[error == 1]
+        assert auroc == pytest.approx(((right > wrong) + 0.5 * (right == wrong)).mean())
+        assert auroc == pytest.approx(roc_auc_score(1 - error, confidence))
+        closed = (1 - auroc) * accuracy * (1 - accuracy) + 0.5 * (1 - accuracy) ** 2
+        assert metrics.augrc(confidence, error) == pytest.approx(closed)
+    else:
+        assert np.isnan(auroc)
+
+
+@given(runs, st.randoms())
+def test_order_and_monotone_transforms_do_not_matter(run: list[tuple[int, bool]], random: object) -> None:
+    confidence, error = split(run)
+    shuffled = list(run)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    expected = metrics.ranking_metrics(confidence, error)
+    assert metrics.ranking_metrics(*split(shuffled)) == pytest.approx(expected, nan_ok=True)
+    assert metrics.ranking_metrics(np.exp(confidence) - 7, error) == pytest.approx(expected, nan_ok=True)
+
+
+@given(runs)
+def test_perfect_ranking_is_the_optimum_and_no_ranking_beats_it(run: list[tuple[int, bool]]) -> None:
+    confidence, error = split(run)
+    assert metrics.e_aurc(-error + 1e-3 * np.arange(len(error)), error) == pytest.approx(0, abs=1e-12)
+    assert metrics.e_aurc(confidence, error) >= -1e-12
+
+
+def test_curve_has_the_201_coverages() -> None:
+    curve = metrics.curve(M10_CONFIDENCE, M10_ERROR)
+    assert len(curve) == 201
+    assert curve[200] == pytest.approx(0.4)
+    assert curve[100] == pytest.approx(0.26666667, abs=1e-8)
+
+
+def test_top_ties() -> None:
+    assert metrics.top_ties([3, 3, 1, 0]) == 0.5

@@ -1,0 +1,158 @@
+"""The networks as published: sizes, features, initialisation, extra outputs."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from benchmark.config import NetworkConfig
+from benchmark.errors import UserError
+from benchmark.networks import Network, build_network
+
+
+def parameters(network: nn.Module) -> int:
+    return sum(p.numel() for p in network.parameters())
+
+
+def on_meta(name: str, classes: int, side: int = 32) -> Network:
+    with torch.device("meta"):
+        return build_network(NetworkConfig(name), classes, (3, side, side))
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "extra", "count"),
+    [
+        ("vgg16", 10, 0, 14_991_946),
+        ("vgg16", 10, 1, 14_992_459),
+        ("vgg16", 100, 0, 15_038_116),
+        ("vgg16", 100, 1, 15_038_629),
+        ("torchvision:resnet18", 2, 0, 11_177_538),
+    ],
+)
+def test_published_sizes(name: str, classes: int, extra: int, count: int) -> None:
+    network = on_meta(name, classes)
+    if extra:
+        with torch.device("meta"):
+            network.add_outputs(extra, zero=True)
+    assert parameters(network) == count
+
+
+def test_vgg16_layers() -> None:
+    network = build_network(NetworkConfig("vgg16"), 10, (3, 32, 32))
+    layers = [type(layer).__name__ for layer in network.body]
+    assert layers[:4] == ["Conv2d", "ReLU", "BatchNorm2d", "Dropout2d"]
+    assert layers[-5:] == ["Dropout2d", "Flatten", "Linear", "ReLU", "BatchNorm1d"]
+    rates = [layer.p for layer in network.body if isinstance(layer, nn.Dropout2d)]
+    assert rates == [0.3, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.5]
+    assert network.dropout.p == 0.5
+    assert layers.count("MaxPool2d") == 5
+    assert layers.count("Conv2d") == 13
+
+
+def test_vgg16_initialisation() -> None:
+    torch.manual_seed(0)
+    network = build_network(NetworkConfig("vgg16"), 10, (3, 32, 32))
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d):
+            assert layer.weight.std().item() == pytest.approx(math.sqrt(2 / (9 * layer.out_channels)), rel=0.1)
+            assert (layer.bias == 0).all()
+        elif isinstance(layer, nn.Linear):
+            assert layer.weight.std().item() == pytest.approx(0.01, rel=0.1)
+            assert (layer.bias == 0).all()
+
+
+def test_vgg16_feature_is_the_batchnorm_output() -> None:
+    network = build_network(NetworkConfig("vgg16"), 10, (3, 32, 32)).eval()
+    seen = []
+    network.body[-1].register_forward_hook(lambda module, inputs, output: seen.append(output))
+    logits, features = network(torch.randn(2, 3, 32, 32))
+    assert torch.equal(features, seen[0])
+    assert torch.equal(logits, network.head(features))
+
+
+@pytest.mark.parametrize("name", ["torchvision:resnet18", "torchvision:mobilenet_v3_small", "timm:resnet18", "timm:resnetv2_50"])
+def test_library_networks_are_the_librarys_own(name: str) -> None:
+    """Same weights, same logits as the library's model built from the same seed."""
+    import timm
+    import torchvision
+
+    library, _, model = name.partition(":")
+    torch.manual_seed(0)
+    own = build_network(NetworkConfig(name), 7, (3, 64, 64)).eval() if model != "resnetv2_50" else None
+    if own is None:
+        with pytest.raises(UserError, match="no single linear classifier"):
+            build_network(NetworkConfig(name), 7, (3, 64, 64))
+        return
+    torch.manual_seed(0)
+    if library == "timm":
+        reference = timm.create_model(model, num_classes=7).eval()
+    else:
+        reference = torchvision.models.get_model(model, weights=None, num_classes=7).eval()
+    images = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        logits, features = own(images)
+        torch.testing.assert_close(logits, reference(images))
+    assert features.shape == (2, own.feature_dim)
+    if library == "timm":
+        with torch.no_grad():
+            pooled = reference.forward_head(reference.forward_features(images), pre_logits=True)
+        torch.testing.assert_close(features, pooled)
+
+
+def test_torchvision_initialisation_is_not_timms() -> None:
+    last = {name: build_network(NetworkConfig(name), 2, (3, 32, 32)).body.layer1[0].bn2.weight for name in
+            ("torchvision:resnet18", "timm:resnet18")}  # fmt: skip
+    assert (last["torchvision:resnet18"] == 1).all()
+    assert (last["timm:resnet18"] == 0).all()
+
+
+def test_extra_outputs_leave_the_network_as_it_was() -> None:
+    images = torch.randn(4, 1, 8, 8)
+    torch.manual_seed(0)
+    plain = build_network(NetworkConfig("small_cnn", (8, 8)), 3, (1, 8, 8)).eval()
+    torch.manual_seed(0)
+    extended = build_network(NetworkConfig("small_cnn", (8, 8)), 3, (1, 8, 8)).eval()
+    extended.add_outputs(1, zero=False)
+    logits, extended_logits = plain(images)[0], extended(images)[0]
+    assert extended_logits.shape == (4, 4)
+    assert torch.equal(extended_logits[:, :3], logits)
+    extended.add_outputs(1, zero=True)
+    assert (extended(images)[0][:, 3] == 0).all()
+
+
+def test_extra_outputs_see_the_same_dropped_features() -> None:
+    network = build_network(NetworkConfig("small_cnn", (8, 8), dropout=0.5), 3, (1, 8, 8)).train()
+    network.add_outputs(3, zero=False)
+    network.extra.load_state_dict(network.head.state_dict())
+    logits, _ = network(torch.randn(4, 1, 8, 8))
+    assert torch.equal(logits[:, :3], logits[:, 3:])
+
+
+@pytest.mark.parametrize("pool", ["average", "flatten"])
+def test_small_cnn(pool: str) -> None:
+    network = build_network(NetworkConfig("small_cnn", (4, 6), pool=pool), 3, (1, 16, 12))  # type: ignore[arg-type]
+    logits, features = network(torch.randn(2, 1, 16, 12))
+    assert logits.shape == (2, 3)
+    assert features.shape == (2, network.feature_dim) == (2, 6 if pool == "average" else 6 * 4 * 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("vgg17", (3, 32, 32), "did you mean 'vgg16'"),
+        ("timm:resnet181", (3, 32, 32), "did you mean"),
+        ("torchvision:resnet19", (3, 32, 32), "did you mean 'resnet18'|did you mean 'resnet"),
+        ("torchvision:resnet18", (1, 32, 32), "needs colour images"),
+        ("vgg16", (1, 8, 8), "at least 32×32"),
+        ("small_cnn", (1, 8, 8), "needs network.widths"),
+    ],
+)
+def test_bad_networks(name: str, shape: tuple[int, int, int], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build_network(NetworkConfig(name), 2, shape)
+
+
+def test_too_deep_for_the_images() -> None:
+    with pytest.raises(UserError, match="too many layers"):
+        build_network(NetworkConfig("small_cnn", (4,) * 4), 2, (1, 8, 8))

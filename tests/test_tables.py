@@ -1,0 +1,189 @@
+"""Tables from hand-made records: cells, markers, ranks, what is missing, and every rendering."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmark import render
+from benchmark.errors import UserError
+from benchmark.store import Store, folder_of
+from benchmark.tables import build_tables, select
+
+COVERAGES = [100, 50]
+
+
+def record(seed: int, risks: dict[str, tuple[float, float]], **extra: Any) -> dict[str, Any]:
+    """Selective risk (at 100 %, at 50 %) by score; the rest of the curve is filled with junk."""
+    scores = {}
+    for name, (full, half) in risks.items():
+        curve = [9.9] * 201
+        curve[200], curve[100] = full, half
+        scores[name] = {"risk": curve, "aurc": half, "e_aurc": 0.0, "augrc": 0.0, "auroc": 0.9, "top_ties": 0.0}
+    classifier = {"accuracy": 0.9, "nll": 0.5, "brier": 0.2, "ece": 0.1}
+    return {"seed": seed, "scores": scores, "classifier": classifier, "num_test": 1000, "notes": [],
+            "provenance": {"environments": ["here"]}, **extra}  # fmt: skip
+
+
+def fill(store: Store, method: str, runs: list[dict[str, Any]]) -> None:
+    for run in runs:
+        store.write_record(folder_of("toy", method, "id", run["seed"]), run)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Ours: clearly lower at 50 %. Theirs: two scores; the own head is worse, the other ties with ours at 100 %."""
+    store = Store(tmp_path)
+    ours = [(0.100, 0.010), (0.102, 0.011), (0.104, 0.012), (0.106, 0.013), (0.108, 0.014)]
+    theirs = [(0.101, 0.020), (0.103, 0.021), (0.105, 0.022), (0.107, 0.023), (0.104, 0.024)]
+    fill(store, "ours", [record(s, {"SR": pair}) for s, pair in enumerate(ours)])
+    fill(store, "theirs", [record(s, {"head": (a, 2 * b), "SR": (a, b)}) for s, (a, b) in enumerate(theirs)])
+    return store
+
+
+MANIFEST = {
+    "name": "toy",
+    "task": "toy",
+    "title": "toy_data",
+    "coverages": COVERAGES,
+    "reference": "Ours",
+    "test": "exact",
+    "entries": [
+        {"label": "Ours", "method": "ours", "job": "id", "seeds": [0, 1, 2, 3, 4]},
+        {"label": "Theirs", "method": "theirs", "job": "id", "seeds": [0, 1, 2, 3, 4]},
+    ],
+}
+
+
+def test_golden_markdown(store: Store) -> None:
+    table = render.markdown_table(build_tables(MANIFEST, store)[0])
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    assert cells == [
+        ["coverage", "Ours", "Theirs+SR", "Theirs"],
+        [*cells[1]],
+        ["100", "**10.40**±0.28", "**10.40**±0.20", "**10.40**±0.20"],
+        ["50", "**1.20**±0.14", "<u>2.20</u>±0.14 •", "4.40±0.28 •"],
+        ["w/t/l", "–", "1/1/0", "1/1/0"],
+        ["avg. rank", "1.00", "1.50", "2.00"],
+    ]
+    assert table.startswith(
+        "Selective risk (%) on toy_data: mean±std over 5 seed(s) (population std, ddof 0). Best bold, second underlined; "
+        "•/◦: Ours is significantly better/worse (two-sided Wilcoxon rank-sum test, exact, level 0.05). Runs of one seed "
+        "share initialisation and batches across methods; the test ignores this.\n\n|"
+    )
+    assert table.endswith("Smallest attainable p with 5 against 5 run(s): 0.0079.")
+
+
+def test_golden_latex(store: Store) -> None:
+    text = render.latex(build_tables(MANIFEST, store)[:1])
+    assert r"100 & \textbf{10.40}$\pm$0.28 & \textbf{10.40}$\pm$0.20 & \textbf{10.40}$\pm$0.20 \\" in text
+    assert r"50 & \textbf{1.20}$\pm$0.14 & \underline{2.20}$\pm$0.14\,$\bullet$ & 4.40$\pm$0.28\,$\bullet$ \\" in text
+    assert r"w/t/l & -- & 1/1/0 & 1/1/0 \\" in text
+    assert r"toy\_data" in text
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 1
+
+
+def test_csv_is_one_line_per_cell_unrounded(store: Store) -> None:
+    rows = list(csv.DictReader(io.StringIO(render.csv(build_tables(MANIFEST, store)))))
+    cell = next(r for r in rows if (r["table"], r["row"], r["column"]) == ("risk", "50", "Theirs"))
+    assert float(cell["mean"]) == pytest.approx(4.4)
+    assert float(cell["std"]) == pytest.approx(100 * np.std([0.040, 0.042, 0.044, 0.046, 0.048]))
+    assert (cell["n"], cell["wanted"], cell["reference_is"]) == ("5", "5", "better")
+    assert float(cell["p"]) == pytest.approx(2 / 252)
+
+
+def test_a_missing_seed_shows_and_is_not_averaged_away(store: Store) -> None:
+    entries = [MANIFEST["entries"][0], {**MANIFEST["entries"][1], "seeds": [0, 1, 2, 3, 4, 5]}]
+    table = build_tables({**MANIFEST, "entries": entries}, store)[0]
+    assert table.cells["50", "Theirs"].missing == "(5/6)"
+    text = render.markdown_table(table)
+    assert "(5/6)" in text
+    assert "only k of n seeds" in text
+    assert "(5/6)" in render.latex_table(table)
+
+
+def test_a_method_without_runs_is_a_column_of_dashes(store: Store) -> None:
+    entries = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
+    table = build_tables({**MANIFEST, "entries": entries}, store)[0]
+    late = table.columns.index("Late")
+    assert table.summary["avg. rank"][late] == table.summary["w/t/l"][late] == "–"
+    assert [row[late + 1] for row in render.body(table, render.markdown_cell)] == ["–", "–"]
+    assert table.summary["avg. rank"][0] == "1.00"
+
+
+def test_tables_show_what_the_manifest_names_not_what_lies_there(store: Store) -> None:
+    fill(store, "ours", [record(9, {"SR": (0.9, 0.9)})])
+    assert build_tables(MANIFEST, store)[0].cells["100", "Ours"].mean == "10.40"
+
+
+def test_too_few_runs_draw_no_marker_and_say_so(store: Store) -> None:
+    entries = [{**entry, "seeds": [0, 1, 2]} for entry in MANIFEST["entries"]]
+    for test in ("exact", "ranksums"):
+        table = build_tables({**MANIFEST, "entries": entries, "test": test}, store)[0]
+        assert {cell.verdict for cell in table.cells.values()} == {"tie"}
+        assert any("0.1000; no marker is possible" in note for note in table.notes)
+
+
+def test_notes_of_single_runs_become_footnotes(store: Store) -> None:
+    noted = record(4, {"SR": (0.108, 0.014)}, notes=["something never started"],
+                   provenance={"environments": ["here", "there"]})  # fmt: skip
+    noted["scores"]["SR"]["top_ties"] = 0.25
+    fill(store, "ours", [noted])
+    notes = "\n".join(build_tables(MANIFEST, store)[0].notes)
+    assert "Ours, seed 4: something never started." in notes
+    assert "Ours, seed 4: 25.0% of the test images tie for the highest confidence." in notes
+    assert "not reproducible to the bit" in notes
+
+
+def test_the_oracle_is_shown_but_takes_no_part(store: Store) -> None:
+    curve = [0.0] * 201
+    for seed in range(5):
+        run = record(seed, {"SR": (0.1 + seed / 1000, 0.05)}, oracle={"risk": curve, "expected_risk": curve})
+        run["scores"]["SR"]["expected_risk"] = [0.2] * 201
+        fill(store, "ours", [run])
+    tables = build_tables(MANIFEST, store)
+    assert [table.name for table in tables] == ["risk", "expected_risk", "measures"]
+    assert tables[0].columns[-1] == "oracle"
+    assert not tables[0].cells["100", "oracle"].best
+    assert tables[0].summary["avg. rank"][-1] == ""
+    assert tables[1].cells["100", "Ours"].mean == "20.00"
+    assert "oracle" not in tables[2].columns
+
+
+def test_selection(store: Store) -> None:
+    chosen = select(MANIFEST, ["theirs"], [50.0], None, None)
+    table = build_tables(chosen, store)[0]
+    assert table.columns == ("Theirs+SR", "Theirs")
+    assert table.rows == ("50",)
+    assert chosen["reference"] == "Theirs"
+    with pytest.raises(UserError, match="did you mean 'Theirs'"):
+        select(MANIFEST, ["their"], None, None, None)
+    with pytest.raises(UserError, match="not among the methods shown"):
+        select(MANIFEST, ["theirs"], None, "ours", None)
+
+
+def test_published_average_ranks_come_out(tmp_path: Path) -> None:
+    """The printed means of the paper's CIFAR-100 table, fed as single runs, give its printed ranks."""
+    published = json.loads((Path(__file__).parent / "data" / "paper_cifar100.json").read_text())
+    store, entries = Store(tmp_path), []
+    for index, (name, column) in enumerate(published["risk"].items()):
+        curve = [0.0] * 201
+        for coverage, risk in column.items():
+            curve[2 * int(coverage)] = risk / 100
+        run = record(0, {"SR": (0.0, 0.0)})
+        run["scores"]["SR"]["risk"] = curve
+        store.write_record(folder_of("toy", f"m{index}", "id", 0), run)
+        entries.append({"label": name, "method": f"m{index}", "job": "id", "seeds": [0]})
+    coverages = [int(c) for c in next(iter(published["risk"].values()))]
+    manifest = {**MANIFEST, "entries": entries, "coverages": coverages, "reference": "CCL-SC"}
+    table = build_tables(manifest, store)[0]
+    assert dict(zip(table.columns, table.summary["avg. rank"], strict=True)) == published["avg_rank"]
+
+
+def test_latex_special_characters() -> None:
+    assert render.escape("a_b & 5% #1 {x} ±") == r"a\_b \& 5\% \#1 \{x\} $\pm$"
