@@ -23,13 +23,14 @@ def augment(images: Tensor, config: AugmentConfig, generator: torch.Generator) -
         return images
     count, channels, height, width = images.shape
     padding = config.crop_padding
-    offsets = torch.randint(0, 2 * padding + 1, (2, count), generator=generator)
-    mirrored = torch.rand(count, generator=generator) < (0.5 if config.flip else 0.0)
-    rows = offsets[0, :, None] + torch.arange(height)
-    columns = torch.arange(width).expand(count, width)
-    columns = offsets[1, :, None] + torch.where(mirrored[:, None], width - 1 - columns, columns)
-    source = (rows[:, :, None] * (width + 2 * padding) + columns[:, None, :]).view(count, 1, height * width)
-    source = source.to(images.device, non_blocking=True).expand(count, channels, height * width)
+    offsets = torch.randint(0, 2 * padding + 1, (2, count, 1), generator=generator)
+    mirrored = torch.rand(count, 1, generator=generator) < (0.5 if config.flip else 0.0)
+    offsets, mirrored = (draw.to(images.device, non_blocking=True) for draw in (offsets, mirrored))
+    rows = offsets[0] + torch.arange(height, device=images.device)
+    columns = torch.arange(width, device=images.device)
+    columns = offsets[1] + torch.where(mirrored, width - 1 - columns, columns)
+    source = rows[:, :, None] * (width + 2 * padding) + columns[:, None, :]
+    source = source.view(count, 1, height * width).expand(count, channels, height * width)
     padded = pad(images, (padding,) * 4).view(count, channels, -1)
     return padded.gather(2, source).view(images.shape)
 

@@ -9,6 +9,8 @@ from typing import Any, Literal
 from benchmark.errors import UserError, match_name
 from benchmark.schema import build, check
 
+RESERVED = ("figures", "manifests", "paper", "reference", "tables")
+"""Folders of the results that are not tasks."""
 CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
 
 
@@ -29,6 +31,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         check(0 <= self.val < 1, f"val must be at least 0 and below 1, got {self.val}")
+        check(not (self.val and self.official_val), "val and official_val exclude each other")
         check(len(self.mean) == len(self.std) > 0, "mean and std need one number per channel")
         check(all(s > 0 for s in self.std), "std must be positive")
         check(min(self.train_images, self.test_images, self.image_size) >= 0, "sizes must not be negative")
@@ -73,6 +76,7 @@ class OptimizerConfig:
         check(self.lr > 0, f"lr must be positive, got {self.lr}")
         check(0 <= self.momentum < 1, f"momentum must be at least 0 and below 1, got {self.momentum}")
         check(self.weight_decay >= 0, "weight_decay must not be negative")
+        check(self.name == "sgd" or not self.momentum, f"momentum belongs to sgd, not to {self.name}: set it to 0")
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,7 @@ class TaskConfig:
             self.checkpoint == "last" or self.data.val > 0 or self.data.official_val,
             "checkpoint = 'best' needs validation images: set data.val",
         )
+        check(self.name not in RESERVED, f"a task cannot be called '{self.name}'; rename the file")
         check_coverages(self.coverages)
         for name, settings in self.method.items():
             check(isinstance(settings, Mapping), f"method.{name} must be a table, got {settings!r}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmark import rng
-from benchmark.augment import augment, check_supported, normalise
+from benchmark.augment import augment, normalise
 from benchmark.config import AugmentConfig, DataConfig
 from benchmark.errors import UserError
 from benchmark.interface import Batch
@@ -24,7 +24,13 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
     loaded = get_source(config.source).load(config, data_dir)
     if config.train_images or config.test_images:
         loaded = loaded.subset(config.train_images, config.test_images)
-    channels = loaded.train.images.shape[1]
+    if config.official_val and loaded.val is None:
+        raise UserError(f"data.official_val: '{config.source}' has no validation split of its own; set data.val")
+    channels, height, width = loaded.train.images.shape[1:]
+    if config.image_size and (height, width) != (config.image_size, config.image_size):
+        raise UserError(
+            f"data.image_size = {config.image_size}, but '{config.source}' is {height}×{width}; set it to 0"
+        )
     if len(config.mean) != channels:
         raise UserError(f"data.mean has {len(config.mean)} number(s), but '{config.source}' has {channels} channel(s)")
     highest = max(int(split.labels.max()) for split in (loaded.train, loaded.test))
@@ -99,20 +105,17 @@ def batch_bounds(count: int, batch_size: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], count], strict=True))
 
 
-def prepare(
-    config: DataConfig, augmentation: AugmentConfig, data_dir: Path, seed: int, device: torch.device
-) -> DataSet:
-    """The data set of a job, with the validation split of its seed."""
-    check_supported(augmentation)
+def prepare(config: DataConfig, data_dir: Path, seed: int, device: torch.device) -> DataSet:
+    """The data set of a job: validation is the set's own split, or a part of the training images drawn by the seed."""
     loaded = load(config, data_dir)
     chosen = torch.randperm(len(loaded.train.labels), generator=rng.generator(seed, "split")).numpy()
     num_val = round(config.val * len(chosen))
-    if len(chosen) - num_val < 2:
-        raise UserError(f"data.val = {config.val:g} leaves fewer than 2 training images")
-    val, train = np.sort(chosen[:num_val]), np.sort(chosen[num_val:])
+    train, val = loaded.train.take(np.sort(chosen[num_val:])), loaded.val
+    if num_val:
+        val = loaded.train.take(np.sort(chosen[:num_val]))
     return DataSet(
-        train=on_device(loaded.train.take(train), device),
-        val=on_device(loaded.train.take(val), device) if num_val else None,
+        train=on_device(train, device),
+        val=None if val is None else on_device(val, device),
         test=on_device(loaded.test, device),
         mean=torch.tensor(config.mean, device=device),
         std=torch.tensor(config.std, device=device),

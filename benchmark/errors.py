@@ -9,8 +9,8 @@ class UserError(Exception):
 
 
 def canonical(name: str) -> str:
-    """Names match in any case, with `-` and `_` alike."""
-    return name.strip().lower().replace("_", "-")
+    """Names match in any case, with `-`, `_` and blanks alike."""
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
 def match_name(name: str, known: Iterable[str], kind: str) -> str:
@@ -22,7 +22,7 @@ def match_name(name: str, known: Iterable[str], kind: str) -> str:
 
 
 def unknown_name(name: str, known: Iterable[str], kind: str) -> UserError:
-    names = sorted(known)
+    names = sorted(set(known))
     nearest = get_close_matches(canonical(name), [canonical(n) for n in names], n=1, cutoff=0.5)
     hint = next((f"did you mean '{n}'? " for n in names if [canonical(n)] == nearest), "")
     known_names = f"known: {', '.join(names)}" if len(names) <= 40 else f"{len(names)} are known"

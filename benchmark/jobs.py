@@ -11,6 +11,7 @@ from benchmark.config import TaskConfig
 from benchmark.errors import UserError, canonical, unknown_name
 from benchmark.interface import Method
 from benchmark.schema import build, identity
+from benchmark.store import folder_of
 
 RECIPE = (
     "data",
@@ -65,7 +66,7 @@ class Job:
     @property
     def folder(self) -> Path:
         """Where its files lie below the results folder."""
-        return Path(self.task.name, self.method, self.id, f"seed-{self.seed}")
+        return folder_of(self.task.name, self.method, self.id, self.seed)
 
 
 @dataclass(frozen=True)

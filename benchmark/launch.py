@@ -1,6 +1,8 @@
 """Many jobs: one after the other in this process, or spread over worker processes. The store is the truth."""
 
+import contextlib
 import multiprocessing
+import os
 import signal
 import traceback
 from collections.abc import Callable, Sequence
@@ -135,5 +137,13 @@ class Pool:
 def work(connection: "Connection[Any, Any]", context: Context, device: str) -> None:
     """The life of a worker process. Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while (job := connection.recv()) is not None:
-        run_watched(job, context, device, connection.send)
+
+    def tell(event: Event) -> None:
+        try:
+            connection.send(event)
+        except OSError:
+            os._exit(1)  # the parent is gone; what is saved stays
+
+    with contextlib.suppress(EOFError):
+        while (job := connection.recv()) is not None:
+            run_watched(job, context, device, tell)

@@ -149,11 +149,13 @@ OWN: dict[str, Callable[[NetworkConfig, int, tuple[int, int, int]], Network]] = 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
     """The network of a task for images of `shape` (C, H, W), initialised from torch's default generator."""
-    library, colon, name = config.name.partition(":")
-    if colon and library == "torchvision":
-        return torchvision_network(name, num_classes, shape[0])
-    if colon and library == "timm":
-        return timm_network(name, num_classes, shape[0])
-    if config.name not in OWN:
+    library, _, name = config.name.partition(":")
+    if config.name not in OWN and library not in ("torchvision", "timm"):
         raise unknown_name(config.name, [*OWN, "torchvision:NAME", "timm:NAME"], "network")
+    if config.name != "small_cnn" and config != NetworkConfig(config.name):
+        raise UserError(f"network.widths, dropout and pool belong to small_cnn, not to {config.name}")
+    if library == "torchvision":
+        return torchvision_network(name, num_classes, shape[0])
+    if library == "timm":
+        return timm_network(name, num_classes, shape[0])
     return OWN[config.name](config, num_classes, shape)

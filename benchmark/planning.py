@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
+from benchmark.augment import check_supported
 from benchmark.config import TaskConfig
 from benchmark.data import data_hash
 from benchmark.errors import UserError
@@ -20,8 +21,16 @@ STATES_PER_CHECKPOINT = 3
 """Weights, momentum, and a second network at the most."""
 
 
-def check_network(task: TaskConfig) -> Network:
-    """Build the network without memory, so that a wrong name or size is known before anything runs."""
+def check_recipe(task: TaskConfig) -> None:
+    """Whatever would fail every job of a task fails here, before anything runs."""
+    check_supported(task.augment)
+    facts = describe(task.data)
+    if facts.num_train - round(task.data.val * facts.num_train) < 2:
+        raise UserError(f"data.val = {task.data.val:g} leaves fewer than 2 of {facts.num_train} training images")
+
+
+def empty_network(task: TaskConfig) -> Network:
+    """The network without memory: shows a wrong name or size at once."""
     facts = describe(task.data)
     with torch.device("meta"):
         return build_network(task.network, facts.num_classes, facts.shape)
@@ -58,7 +67,7 @@ def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
     ]
     images = facts.num_test + round(task.data.val * facts.num_train)
     prediction_bytes = images * (facts.num_classes + 1) * 4 + RECORD_BYTES
-    weights = sum(parameter.numel() for parameter in check_network(task).parameters())
+    weights = sum(parameter.numel() for parameter in empty_network(task).parameters())
     return {
         "task": task.name,
         "data": "absent" if suite.entries[0].jobs[0].data_sha256 == ABSENT else "present",

@@ -37,7 +37,6 @@ LATEX_OPENING = r"""% Compiles on its own and can be \input into a document that
 \makeatletter
 \ifx\@nodocument\relax\else
   \documentclass{article}
-  \usepackage[T1]{fontenc}
   \usepackage[landscape,margin=1.5cm]{geometry}
   \usepackage{booktabs,graphicx}
   \pagestyle{empty}
@@ -84,12 +83,13 @@ def latex_table(table: Table) -> str:
     if table.summary:
         lines.append(r"\midrule")
     lines += [" & ".join(map(escape, [name, *texts])) + r" \\" for name, texts in table.summary.items()]
-    notes = "".join(f"\n\\par\\footnotesize {escape(note)}" for note in table.notes)
+    notes = "".join(f"\n\\par\\smallskip\\footnotesize {escape(note)}" for note in table.notes)
     return "\n".join(
         [
             r"\begin{table}[ht]",
             r"\centering",
             rf"\caption{{{escape(table.caption)}}}",
+            r"\smallskip",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{r{'l' * len(table.columns)}}}",
             r"\toprule",

@@ -48,7 +48,7 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
         return
     make_deterministic(job.task.threads, device)
     started = time.monotonic()
-    data = prepare(job.task.data, job.task.augment, context.data_dir, job.seed, device)
+    data = prepare(job.task.data, context.data_dir, job.seed, device)
     trainer = Trainer(job, context.methods, data, device)
     saver = Checkpoints(trainer, store, started)
     state = saver.restore()

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,3 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 def folder_of(task: str, method: str, job_id: str, seed: int) -> Path:
     return Path(task, method, job_id, f"seed-{seed}")
-
-
-def total_size(paths: Iterable[Path]) -> int:
-    return sum(path.stat().st_size for path in paths if path.is_file())

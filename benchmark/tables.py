@@ -212,11 +212,11 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: dict[tuple[s
 
 def caption(manifest: dict[str, Any], cells: dict[tuple[str, str], Cell]) -> str:
     wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"]})
-    seeds = " or ".join(str(n) for n in wanted)
+    seeds = " or ".join(str(n) for n in wanted) + (" seed" if wanted == [1] else " seeds")
     test = {"exact": "exact", "ranksums": "normal approximation"}[manifest["test"]]
     missing = " (k/n): only k of n seeds are there." if any(cell.missing for cell in cells.values()) else ""
     return (
-        f"mean±std over {seeds} seed(s) (population std, ddof 0). Best bold, second underlined; •/◦: "
+        f"mean±std over {seeds} (population std, ddof 0). Best bold, second underlined; •/◦: "
         f"{manifest['reference']} is significantly better/worse (two-sided Wilcoxon rank-sum test, {test}, level "
         f"{LEVEL:g}).{missing} Runs of one seed share initialisation and batches across methods; the test ignores this."
     )
@@ -232,7 +232,7 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column]) -> list[str]
     for n in sorted(others):
         p = smallest_p(len(reference.records), n)
         impossible = "; no marker is possible" if p >= LEVEL else ""
-        notes.append(f"Smallest attainable p with {len(reference.records)} against {n} run(s): {p:.4f}{impossible}.")
+        notes.append(f"Smallest attainable p, {len(reference.records)} against {n}: {p:.4f}{impossible}.")
     return notes
 
 

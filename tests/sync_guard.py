@@ -5,7 +5,16 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-SYNCING = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim", "bincount", "is_nonzero"}
+SYNCING = {
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "equal",
+    "_unique2",
+    "unique_dim",
+    "bincount",
+    "is_nonzero",
+}
 INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 
 

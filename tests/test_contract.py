@@ -24,9 +24,7 @@ from tests.sync_guard import HostSync, SyncGuard
 K, N_TRAIN, SHAPE = 5, 40, (3, 8, 8)
 SETTINGS = {"warmup_epochs": 0, "queue_size": 6}
 REGISTRY = Registry()
-CASES = [
-    pytest.param(name, label, id=label) for name in REGISTRY.names() for label in REGISTRY.get(name).labels
-]
+CASES = [pytest.param(name, label, id=label) for name in REGISTRY.names() for label in REGISTRY.get(name).labels]
 every_method = pytest.mark.parametrize(("name", "label"), CASES)
 PROGRESS = Progress(0, 4, 0, 4)
 
@@ -177,7 +175,7 @@ def test_larger_scores_mean_more_confident(name: str, label: str) -> None:
         keys = make(name, label).eval().predict(make_batch().images).aux
     gap = np.arange(1.0, 5.0)
     logits = gap[:, None] * np.eye(K)[0]
-    scores = REGISTRY.get(name).scores(Prediction(logits, None, {key: -gap for key in keys}))
+    scores = REGISTRY.get(name).scores(Prediction(logits, None, dict.fromkeys(keys, -gap)))
     for key, confidence in scores.items():
         assert (np.diff(confidence) > 0).all(), key
 

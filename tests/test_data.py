@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 def digits(val: float = 0.1, seed: int = 0) -> DataSet:
-    return prepare(DataConfig("digits", (0.3,), (0.3,), val), AugmentConfig(), Path("data"), seed, CPU)
+    return prepare(DataConfig("digits", (0.3,), (0.3,), val), Path("data"), seed, CPU)
 
 
 @pytest.mark.parametrize("name", ["digits", "gaussians"])
@@ -106,7 +106,9 @@ def test_cifar_binary(tmp_path: Path, source: str, label_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("source", ["cifar10", "cifar100"])
-def test_cifar_python_version_gives_the_same_arrays(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cifar_python_version_gives_the_same_arrays(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """torchvision's class reads its own files; here it is handed ones we wrote, with its checksums switched off."""
     import pickle
 

@@ -2,7 +2,7 @@
 
 import doctest
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations
 from math import ceil
 
 import numpy as np
@@ -78,7 +78,7 @@ def test_risk_equals_its_definition(run: list[tuple[int, bool]], half_percent: i
 @given(small_runs)
 def test_ties_are_the_expectation_over_all_orders(run: list[tuple[int, bool]]) -> None:
     confidence, error = split(run)
-    orders = [o for o in permutations(range(len(run))) if all(confidence[a] >= confidence[b] for a, b in zip(o, o[1:]))]
+    orders = [o for o in permutations(range(len(run))) if all(confidence[a] >= confidence[b] for a, b in pairwise(o))]
     curves = [np.cumsum(error[list(o)]) / np.arange(1, len(run) + 1) for o in orders]
     assert metrics.aurc(confidence, error) == pytest.approx(np.mean(curves))
 

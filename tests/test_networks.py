@@ -71,7 +71,9 @@ def test_vgg16_feature_is_the_batchnorm_output() -> None:
     assert torch.equal(logits, network.head(features))
 
 
-@pytest.mark.parametrize("name", ["torchvision:resnet18", "torchvision:mobilenet_v3_small", "timm:resnet18", "timm:resnetv2_50"])
+@pytest.mark.parametrize(
+    "name", ["torchvision:resnet18", "torchvision:mobilenet_v3_small", "timm:resnet18", "timm:resnetv2_50"]
+)
 def test_library_networks_are_the_librarys_own(name: str) -> None:
     """Same weights, same logits as the library's model built from the same seed."""
     import timm

@@ -93,7 +93,10 @@ def test_baselines(published: str, label: str) -> None:
 
 
 def test_unstated_values_are_marked_where_they_stand() -> None:
-    marked = {"cifar10": ["reward", "target_momentum", "entropy_weight"], "imagenet": ["target_momentum", "entropy_weight"]}
+    marked = {
+        "cifar10": ["reward", "target_momentum", "entropy_weight"],
+        "imagenet": ["target_momentum", "entropy_weight"],
+    }
     for name, keys in marked.items():
         text = (CONFIG_DIR / f"{name}.toml").read_text()
         for key in keys:

@@ -72,11 +72,11 @@ def test_golden_markdown(store: Store) -> None:
         ["avg. rank", "1.00", "1.50", "2.00"],
     ]
     assert table.startswith(
-        "Selective risk (%) on toy_data: mean±std over 5 seed(s) (population std, ddof 0). Best bold, second underlined; "
-        "•/◦: Ours is significantly better/worse (two-sided Wilcoxon rank-sum test, exact, level 0.05). Runs of one seed "
-        "share initialisation and batches across methods; the test ignores this.\n\n|"
+        "Selective risk (%) on toy_data: mean±std over 5 seeds (population std, ddof 0). Best bold, second "
+        "underlined; •/◦: Ours is significantly better/worse (two-sided Wilcoxon rank-sum test, exact, level 0.05). "
+        "Runs of one seed share initialisation and batches across methods; the test ignores this.\n\n|"
     )
-    assert table.endswith("Smallest attainable p with 5 against 5 run(s): 0.0079.")
+    assert table.endswith("Smallest attainable p, 5 against 5: 0.0079.")
 
 
 def test_golden_latex(store: Store) -> None:

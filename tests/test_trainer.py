@@ -29,7 +29,7 @@ def make_job(tiny: Path, label: str, methods: Methods, *overrides: str, seed: in
 
 
 def make_trainer(job: Job, methods: Methods) -> Trainer:
-    return Trainer(job, methods, prepare(job.task.data, job.task.augment, Path("data"), job.seed, CPU), CPU)
+    return Trainer(job, methods, prepare(job.task.data, Path("data"), job.seed, CPU), CPU)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,9 @@ def test_resumed_equals_unbroken_to_the_bit(
     files = sorted(p.name for p in (tmp_path / "whole" / job.folder).iterdir())
     assert files == ["history.csv", "prediction-val.npz", "prediction.npz", "record.json"]
     for name in files[:3]:
-        assert (tmp_path / "whole" / job.folder / name).read_bytes() == (tmp_path / "broken" / job.folder / name).read_bytes()
+        assert (tmp_path / "whole" / job.folder / name).read_bytes() == (
+            tmp_path / "broken" / job.folder / name
+        ).read_bytes()
     records = [context.store.read_record(job.folder) for context in (whole, broken)]
     assert all(record.pop("provenance") for record in records)
     assert records[0] == records[1]

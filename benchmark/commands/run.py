@@ -23,6 +23,7 @@ from benchmark.store import Store
 
 if TYPE_CHECKING:
     from benchmark.jobs import Job, Methods, Suite
+    from benchmark.runner import Context
 
 MakeRegistry = Callable[[Sequence[Path]], "Methods"]
 
@@ -102,11 +103,15 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         described = describe_plan(suites, store)
         print(json.dumps(described, indent=1) if arguments.json else plan_text(described))
         return 0
+    from benchmark.runner import Context
+
+    devices = choose_devices(arguments.device, arguments.workers, suites)
     store.check_writable()
     if not arguments.max_steps:
         for suite in suites:
             store.write_manifest(suite.task.name, manifest(suite))
-    failures = run_jobs(suites, store, arguments, methods, data_dir)
+    context = Context(store.root.resolve(), data_dir.resolve(), methods, arguments.keep_weights)
+    failures = run_jobs(suites, context, devices, arguments)
     if arguments.max_steps:
         print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
     else:
@@ -121,14 +126,16 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
 def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Methods", data_dir: Path) -> "Suite":
     """The grid of one task, everything about it checked before anything runs."""
     from benchmark.jobs import Suite, label_owners, match_labels, plan
-    from benchmark.planning import check_network, hash_of_data
+    from benchmark.planning import check_recipe, empty_network, hash_of_data
     from benchmark.tables import pick_reference
 
     seeds = arguments.seed_list or range(arguments.seeds or task.seeds)
     labels = match_labels(arguments.methods or task.methods, label_owners(methods))
     reference = pick_reference(arguments.reference, task.reference, labels)
-    check_network(task)
+    empty_network(task)
     data_sha256 = hash_of_data(task, data_dir, required=not arguments.dry_run)
+    if not arguments.dry_run:
+        check_recipe(task)
     entries = plan(task, labels, dict.fromkeys(seeds), methods, data_sha256, arguments.max_steps)
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
     return Suite(task, entries, coverages, reference, arguments.test or "exact")
@@ -149,22 +156,18 @@ def manifest(suite: "Suite") -> dict[str, Any]:
     }
 
 
-def run_jobs(
-    suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", data_dir: Path
-) -> list[str]:
+def run_jobs(suites: "list[Suite]", context: "Context", devices: list[str], arguments: argparse.Namespace) -> list[str]:
     """Run what is not done yet; returns a line for each job that failed."""
     from benchmark.launch import Stop, launch
     from benchmark.progress import Watcher
-    from benchmark.runner import Context
 
+    store = context.store
     jobs = [job for suite in suites for job in suite.jobs()]
     missing = [job for job in jobs if store.state(job.folder) != "done"]
     if not arguments.quiet:
         print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
-    devices = choose_devices(arguments.device, arguments.workers, suites)
     names = {entry.jobs[0].id: entry.label for suite in suites for entry in suite.entries}
     watcher = Watcher(missing, len(devices), names, arguments.quiet, arguments.verbose, arguments.fail_fast)
-    context = Context(store.root.resolve(), data_dir.resolve(), methods, arguments.keep_weights)
     try:
         launch(missing, context, devices, watcher)
     except Stop:

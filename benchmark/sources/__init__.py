@@ -45,24 +45,27 @@ class Images:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Both splits, and the exact posterior P(y|x) of the test images where the truth is known."""
+    """The splits, and the exact posterior P(y|x) of the test images where the truth is known."""
 
     train: Images
     test: Images
     posterior: NDArray[np.float64] | None = None
+    val: Images | None = None
+    """The validation split that the data set itself provides, if any."""
 
     def subset(self, num_train: int, num_test: int) -> "Loaded":
         """Fixed random choices of images, the same for every seed; 0 = all."""
         train, test = chosen(len(self.train.labels), num_train), chosen(len(self.test.labels), num_test)
         posterior = None if self.posterior is None else self.posterior[test]
-        return Loaded(self.train.take(train), self.test.take(test), posterior)
+        return Loaded(self.train.take(train), self.test.take(test), posterior, self.val)
 
     def sha256(self) -> str:
         """Identifies the data: two machines with equal hashes trained and tested on the same images."""
         digest = hashlib.sha256()
-        for array in (self.train.images, self.train.labels, self.test.images, self.test.labels):
-            digest.update(f"{array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
+        for split in (self.train, self.test, self.val):
+            for array in () if split is None else (split.images, split.labels):
+                digest.update(f"{array.dtype} {array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
 

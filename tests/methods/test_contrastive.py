@@ -38,7 +38,12 @@ def pair(loss: object, s_p: float, s_n: list[float]) -> tuple[float, list[float]
     ],
 )
 def test_unit_values(
-    s_p: float, s_n: list[float], paper: float, released: float, paper_gradient: list[float], released_gradient: list[float]
+    s_p: float,
+    s_n: list[float],
+    paper: float,
+    released: float,
+    paper_gradient: list[float],
+    released_gradient: list[float],
 ) -> None:
     value, gradient = pair(paper_pair_loss, s_p, s_n)
     assert value == pytest.approx(paper, abs=1e-6)

@@ -1,0 +1,161 @@
+"""Whatever a user gets wrong is said in one line with exit code 2, before anything is trained or written."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TINY, run_all
+
+BROKEN_TOML = 'title = "x"\nepochs = = 3\n'
+
+
+def write(tmp_path: Path) -> dict[str, Path]:
+    texts = {
+        "tiny.toml": TINY,
+        "broken.toml": BROKEN_TOML,
+        "binary.toml": None,
+        "unknown_key.toml": TINY.replace("epochs = 4", "epoch = 4"),
+        "wrong_type.toml": TINY.replace("epochs = 4", 'epochs = "four"'),
+        "missing.toml": TINY.replace("batch_size = 32\n", ""),
+        "bad_value.toml": TINY.replace("lr = 0.05", "lr = -1"),
+        "bad_source.toml": TINY.replace('source = "digits"', 'source = "digit"'),
+        "bad_network.toml": TINY.replace('"small_cnn"', '"smal_cnn"'),
+        "bad_parent.toml": 'extends = "cifar11"\n',
+        "bad_method.toml": TINY.replace("[method.ccl_sc]", "[method.ccl_cs]"),
+        "bad_setting.toml": TINY.replace("queue_size = 16", "queue_sise = 16"),
+        "bad_choice.toml": TINY.replace("queue_size = 16", 'loss_form = "papers"'),
+        "bad_coverage.toml": TINY.replace("[100, 90, 80]", "[100, 0]"),
+        "bad_channels.toml": TINY.replace("[0.287]", "[0.287, 0.3]").replace("[0.353]", "[0.353, 0.3]"),
+        "no_method.py": "x = 1\n",
+        "syntax.py": "def (:\n",
+        "raises.py": "raise RuntimeError('at import')\n",
+        "incomplete.py": "from benchmark.interface import Method\nclass M(Method):\n    pass\nMETHOD = M\n",
+        "cross_entropy.py": "x = 1\n",
+        "file.txt": "not a folder",
+    }
+    for name, text in texts.items():
+        path = tmp_path / name
+        path.write_bytes(b"\xff\xfe\x00") if text is None else path.write_text(text)
+    return {name: tmp_path / name for name in texts}
+
+
+CASES = [
+    (["--datasets", "digit"], "did you mean 'digits'"),
+    (["--datasets", "no/such.toml"], "does not exist"),
+    (["--datasets", "{broken.toml}"], "line 2"),
+    (["--datasets", "{binary.toml}"], "cannot read"),
+    (["--datasets", "{unknown_key.toml}"], "did you mean 'epochs'"),
+    (["--datasets", "{wrong_type.toml}"], "expected a whole number, got 'four'"),
+    (["--datasets", "{missing.toml}"], "'batch_size' is missing"),
+    (["--datasets", "{bad_value.toml}"], "lr must be positive"),
+    (["--datasets", "{bad_source.toml}"], "did you mean 'digits'"),
+    (["--datasets", "{bad_network.toml}"], "did you mean 'small_cnn'"),
+    (["--datasets", "{bad_parent.toml}"], "did you mean 'cifar10'"),
+    (["--datasets", "{bad_method.toml}"], "did you mean"),
+    (["--datasets", "{bad_setting.toml}"], "did you mean 'queue_size'"),
+    (["--datasets", "{bad_choice.toml}"], "did you mean 'paper'"),
+    (["--datasets", "{bad_coverage.toml}"], "coverages are per cent"),
+    (["--datasets", "{bad_channels.toml}"], "has 1 channel"),
+    (["--datasets", "celeba"], "cannot be read by this version yet"),
+    (["--datasets", "imagenet"], "cannot be read by this version yet"),
+    (["--datasets", "cifar10", "--data-dir", "{file.txt}"], "--data-dir"),
+    (["--datasets"], "expected at least one argument"),
+    (["--methods"], "expected at least one argument"),
+    (["--methods", "ccl-cs"], "did you mean 'CCL-SC'"),
+    (["--methods", "sat+er"], r"did you mean 'SAT\+EM'"),
+    (["--seeds", "0"], "at least 1, got '0'"),
+    (["--seeds", "many"], "at least 1, got 'many'"),
+    (["--seeds", "2", "--seed-list", "1"], "not allowed with"),
+    (["--seed-list", "-1"], "at least 0|expected at least one argument"),
+    (["--coverages", "0"], "above 0"),
+    (["--coverages", "101"], "up to 100"),
+    (["--coverages", "33.3"], "steps of 0.5"),
+    (["--workers", "0"], "at least 1"),
+    (["--device", "gpu"], "unknown device 'gpu'"),
+    (["--device", "cuda:99"], "not available"),
+    (["--test", "wilcoxon"], "invalid choice"),
+    (["--set", "optimizer.lr"], "expected KEY=VALUE"),
+    (["--set", "optimizer.rate=1"], "unknown key"),
+    (["--set", "optimiser.lr=1"], "did you mean 'optimizer'"),
+    (["--set", "epochs.x=1"], "is a value, not a table"),
+    (["--set", "epochs=0"], "must be at least 1"),
+    (["--set", "method.ccl-sc.queue=1"], "unknown key"),
+    (["--set", "method.nobody.x=1"], "unknown method"),
+    (["--set", "data.val=1.5"], "val must be"),
+    (["--set", "epochs=2"], "warmup_epochs"),
+    (["--set", "data.val=0.999"], "leaves fewer than 2"),
+    (["--set", "data.official_val=true", "--set", "data.val=0"], "no validation split of its own"),
+    (["--set", "data.image_size=32"], "is 8×8"),
+    (["--set", "augment.color_jitter=0.4"], "cannot be computed by this version yet"),
+    (["--set", "optimizer.name=adam"], "momentum belongs to sgd"),
+    (["--set", "network.name=vgg16"], "belong to small_cnn"),
+    (["--set", "checkpoint=best", "--set", "data.val=0"], "needs validation images"),
+    (["--reference", "sr", "--methods", "dg"], "not among the methods"),
+    (["--max-steps", "0"], "at least 1"),
+    (["--json"], "belongs to --dry-run"),
+    (["--sedes", "5"], "did you mean --seeds"),
+    (["--frobnicate"], "unknown argument"),
+    (["-q", "-v"], "not allowed with"),
+    (["table"], "did you mean 'tables'"),
+    (["frobnicate"], "unknown command"),
+    (["tables", "--results", "{nowhere}"], "no results in"),
+    (["--results", "{file.txt}"], "cannot write to results folder"),
+    (["--results", "{file.txt}/below"], "cannot write to results folder"),
+    (["--plugin", "{nowhere}.py"], "not a Python file that exists"),
+    (["--plugin", "{file.txt}"], "not a Python file"),
+    (["--plugin", "{no_method.py}"], "METHOD"),
+    (["--plugin", "{syntax.py}"], "cannot be loaded: SyntaxError"),
+    (["--plugin", "{raises.py}"], "cannot be loaded: RuntimeError: at import"),
+    (["--plugin", "{incomplete.py}"], "lacks title, reference, labels"),
+    (["--plugin", "{cross_entropy.py}"], "name of a built-in method"),
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("bad")
+    return {**write(folder), "nowhere": folder / "nowhere"}
+
+
+@pytest.mark.parametrize(("arguments", "message"), CASES, ids=[" ".join(arguments) for arguments, _ in CASES])
+def test_one_line_and_exit_code_2(
+    arguments: list[str], message: str, made: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    import re
+
+    from benchmark.cli import main
+    from run_all import make_registry
+
+    def no_network(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", no_network)
+    monkeypatch.chdir(tmp_path)
+    words = [re.sub(r"\{(.+?)\}", lambda m: str(made[m[1]]), word) for word in arguments]
+    if "--datasets" not in words and (not words or words[0].startswith("-")):
+        words = ["--datasets", str(made["tiny.toml"]), *words]
+    code = main(words, make_registry)
+    out, err = capsys.readouterr()
+    assert code == 2, (code, out, err)
+    assert re.search(message, err), err
+    assert err.count("\n") == 1, err
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == [], "nothing is written"
+
+
+def test_as_a_process_too() -> None:
+    result = run_all("--methods", "srr")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_underscores_in_flags_are_dashes(made: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmark.cli import main
+    from run_all import make_registry
+
+    arguments = ["--datasets", str(made["tiny.toml"]), "--dry_run", "--data_dir=x_y", "--seed_list", "3", "7"]
+    assert main(arguments, make_registry) == 0
+    assert "10 jobs" in capsys.readouterr().out

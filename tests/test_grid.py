@@ -1,0 +1,219 @@
+"""Whole commands on a tiny task: workers, skipping, killing, failures, plans, plugins."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, run_all
+
+
+def files(results: Path, *names: str) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(results)): path.read_bytes() for path in sorted(results.rglob("*")) if path.name in names
+    }
+
+
+def predictions_and_tables(results: Path) -> dict[str, bytes]:
+    return files(results, "prediction.npz", "prediction-val.npz", "history.csv", "tiny.md", "tiny.tex", "tiny.csv")
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The task file and the results of an undisturbed run in one process."""
+    from tests.conftest import TINY
+
+    folder = tmp_path_factory.mktemp("unbroken")
+    task = folder / "tiny.toml"
+    task.write_text(TINY)
+    result = run_all("--datasets", task, "--results", folder / "results", "--workers", 1)
+    assert result.returncode == 0, result.stderr
+    assert len(predictions_and_tables(folder / "results")) == 10 * 3 + 3
+    return task, folder / "results"
+
+
+def test_output_names_tables_and_where_to_look(unbroken: tuple[Path, Path]) -> None:
+    _, results = unbroken
+    result = run_all("tables", "--results", results, "--coverages", 90, "--methods", "sat", "sr")
+    assert result.returncode == 0
+    assert "SAT+SR" in result.stdout
+    assert "CCL-SC" not in result.stdout
+    rebuilt = run_all("tables", "--results", results)
+    assert rebuilt.returncode == 0
+    for name in ("CCL-SC", "SAT+EM+SR", "SAT+EM", "SAT+SR", "SAT", "DG+SR", "DG", "SR"):
+        assert name in rebuilt.stdout
+
+
+def test_a_second_run_trains_nothing_and_changes_no_byte(unbroken: tuple[Path, Path]) -> None:
+    task, results = unbroken
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("record.json")}
+    tables = predictions_and_tables(results)
+    result = run_all("--datasets", task, "--results", results)
+    assert result.returncode == 0
+    assert "10 jobs, 10 done already" in result.stderr
+    assert f"Tables:\n  {results}" in result.stdout
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("record.json")} == before
+    assert predictions_and_tables(results) == tables
+
+
+def test_two_workers_give_the_same_bits(unbroken: tuple[Path, Path], tmp_path: Path) -> None:
+    task, results = unbroken
+    result = run_all("--datasets", task, "--results", tmp_path, "--workers", 2)
+    assert result.returncode == 0, result.stderr
+    assert predictions_and_tables(tmp_path) == predictions_and_tables(results)
+    assert "[10/10]" in result.stderr
+
+
+def test_killed_again_and_again_it_ends_with_the_same_bits(unbroken: tuple[Path, Path], tmp_path: Path) -> None:
+    """SIGKILL to the whole process group while it works, then the same command to the end."""
+    task, results = unbroken
+    command = [sys.executable, str(ROOT / "run_all.py"), "--datasets", str(task), "--results", str(tmp_path)]
+    kills = 0
+    for jobs_before_the_kill in (0, 2, 5, 8):
+        process = subprocess.Popen([*command, "--workers", "2"], start_new_session=True, stderr=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL)  # fmt: skip
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            done = len(files(tmp_path, "record.json"))
+            if done >= jobs_before_the_kill and files(tmp_path, "checkpoint.pt"):
+                os.killpg(process.pid, signal.SIGKILL)
+                kills += 1
+                break
+            time.sleep(0.003)
+        process.wait()
+    assert kills >= 3
+    result = run_all("--datasets", task, "--results", tmp_path, "--workers", 2)
+    assert result.returncode == 0, result.stderr
+    assert predictions_and_tables(tmp_path) == predictions_and_tables(results)
+    assert not files(tmp_path, "checkpoint.pt")
+
+
+def test_ctrl_c_leaves_everything_resumable(unbroken: tuple[Path, Path], tmp_path: Path) -> None:
+    task, results = unbroken
+    command = [sys.executable, str(ROOT / "run_all.py"), "--datasets", str(task), "--results", str(tmp_path)]
+    process = subprocess.Popen([*command, "--workers", "2"], start_new_session=True, stderr=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, text=True)  # fmt: skip
+    while process.poll() is None and not files(tmp_path, "record.json"):
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    result = run_all("--datasets", task, "--results", tmp_path)
+    assert result.returncode == 0
+    assert predictions_and_tables(tmp_path) == predictions_and_tables(results)
+
+
+def test_plan(unbroken: tuple[Path, Path], tmp_path: Path) -> None:
+    task, results = unbroken
+    plan = json.loads(run_all("--datasets", task, "--results", results, "--dry-run", "--json", "--seeds", 3).stdout)
+    jobs = plan["tasks"][0]["jobs"]
+    assert [job["state"] for job in jobs].count("done") == 10
+    assert [job["state"] for job in jobs].count("new") == 5
+    assert plan["tasks"][0]["epochs"] == 5 * 4
+    assert [job["seed"] for job in jobs] == sorted(job["seed"] for job in jobs), "seeds outermost"
+    text = run_all("--datasets", task, "--results", tmp_path / "none", "--dry-run").stdout
+    assert "10 jobs: 0 done, 0 partial, 10 new; 40 epochs" in text
+    assert not (tmp_path / "none").exists(), "a plan writes nothing"
+
+
+def test_max_steps_tries_every_phase_and_is_never_tabulated(tiny: Path, tmp_path: Path) -> None:
+    result = run_all("--datasets", tiny, "--results", tmp_path / "r", "--max-steps", 2, "--seeds", 1)
+    assert result.returncode == 0, result.stderr
+    assert len(files(tmp_path / "r", "record.json")) == 5
+    assert not (tmp_path / "r" / "tables").exists()
+    assert not (tmp_path / "r" / "manifests").exists()
+    history = next((tmp_path / "r" / "tiny" / "ccl_sc").rglob("history.csv")).read_text().splitlines()
+    assert [row.split(",")[0] for row in history] == ["epoch", "0", "1"]
+    assert "contrast_active" in history[0]
+
+
+FAILING = '''
+"""A method that fails on one seed."""
+import torch
+from torch.nn.functional import cross_entropy
+from benchmark.interface import Method, Step
+
+class Failing(Method):
+    title, reference, labels = "fails on request", "nobody 2026", {"Brittle": {}}
+
+    def training_step(self, batch, progress):
+        logits, _ = self.network(batch.images)
+        if progress.epoch == 1 and batch.labels[0] >= 0:
+            raise RuntimeError("as planned")
+        return Step(cross_entropy(logits, batch.labels))
+
+METHOD = Failing
+'''
+
+
+def test_a_failing_job_costs_only_itself(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "failing.py"
+    plugin.write_text(FAILING)
+    common = ("--datasets", tiny, "--plugin", plugin, "--methods", "Brittle", "sr", "--results", tmp_path / "r")
+    result = run_all(*common, "--workers", 2)
+    assert result.returncode == 1
+    assert "as planned" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(files(tmp_path / "r", "record.json")) == 2
+    assert b"RuntimeError: as planned" in next(iter(files(tmp_path / "r", "error.txt").values()))
+    assert "–" in result.stdout, "the failed method is a column of dashes"
+    hasty = run_all(*common[:-1], tmp_path / "hasty", "--workers", 1, "--fail-fast", "--seeds", 1)
+    assert hasty.returncode == 1
+    assert not files(tmp_path / "hasty", "record.json")
+
+
+def test_a_worker_that_dies_costs_only_its_job(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "dying.py"
+    plugin.write_text(FAILING.replace('raise RuntimeError("as planned")', "import os; os._exit(9)"))
+    result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "Brittle", "sr", "--results", tmp_path / "r",
+                     "--workers", 2)  # fmt: skip
+    assert result.returncode == 1
+    assert "worker process died" in result.stderr
+    assert len(files(tmp_path / "r", "record.json")) == 2
+
+
+def test_a_plugins_source_is_part_of_its_identity(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    ids = []
+    for text in (FAILING, FAILING + "\n# changed\n"):
+        plugin.write_text(text)
+        shown = run_all(
+            "--datasets", tiny, "--plugin", plugin, "--methods", "brittle", "--dry-run", "--json", "--seeds", 1
+        )
+        ids.append(json.loads(shown.stdout)["tasks"][0]["jobs"][0]["job"])
+    assert ids[0] != ids[1]
+
+
+def test_list() -> None:
+    listing = json.loads(run_all("list", "--json").stdout)
+    assert {m["label"] for m in listing["methods"]} >= {"SR", "DG", "SAT", "SAT+EM", "CCL-SC"}
+    assert {t["task"] for t in listing["tasks"]} >= {"digits", "gaussians", "cifar10", "cifar100", "celeba", "imagenet"}
+    assert {s["score"] for s in listing["scores"]} >= {"SR", "abstention"}
+    assert "Deep Gamblers" in run_all("list").stdout
+
+
+def test_tables_do_without_torch(unbroken: tuple[Path, Path]) -> None:
+    script = (
+        "import sys, runpy; sys.argv = ['run_all.py', 'tables', '--results', sys.argv[1]]\n"
+        "try: runpy.run_path('run_all.py', run_name='__main__')\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", script, str(unbroken[1])], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_no_time_host_or_path_in_a_table(unbroken: tuple[Path, Path]) -> None:
+    import socket
+
+    for content in files(unbroken[1], "tiny.md", "tiny.tex", "tiny.csv").values():
+        text = content.decode()
+        assert str(unbroken[1]) not in text
+        assert socket.gethostname() not in text
+        assert not any(f"{year}-" in text for year in (2025, 2026, 2027))

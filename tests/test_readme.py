@@ -1,0 +1,168 @@
+"""The README's commands do what it says: the default run is made once and looked at from all sides."""
+
+import csv
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmark.config import load_task
+from benchmark.store import Store
+from benchmark.tables import build_tables
+from tests.conftest import ROOT
+
+LABELS = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]
+
+
+def commands() -> list[str]:
+    """What follows `&&` in the lines of the README's first block of commands."""
+    block = re.search(r"```\w*\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert block
+    return [line.split("&&")[1].split("#")[0].strip() for line in block[1].splitlines() if "&&" in line]
+
+
+def test_the_two_commands() -> None:
+    """The second is this very test run."""
+    assert commands() == ["python run_all.py", "pytest"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The first command as it stands, in a folder where everything but results/ is this checkout."""
+    folder = tmp_path_factory.mktemp("user")
+    for path in ROOT.iterdir():
+        if path.name != "results":
+            (folder / path.name).symlink_to(path)
+    words = [sys.executable if word == "python" else word for word in shlex.split(commands()[0])]
+    result = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return folder / "results", result
+
+
+@pytest.fixture(scope="module")
+def results(run: tuple[Path, subprocess.CompletedProcess[str]]) -> Path:
+    return run[0]
+
+
+def records(results: Path, task: str) -> Iterator[tuple[str, dict[str, Any], Path]]:
+    """(label, record, folder) of every run that the task's manifest names."""
+    store = Store(results)
+    manifest = next(m for m in store.manifests() if m["task"] == task)
+    for entry in manifest["entries"]:
+        for seed in entry["seeds"]:
+            folder = Path(task, entry["method"], entry["job"], f"seed-{seed}")
+            record = store.read_record(folder)
+            assert record is not None
+            yield entry["label"], record, results / folder
+
+
+def test_tables_are_printed_and_written(run: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    results, process = run
+    for task in ("digits", "gaussians"):
+        for suffix in ("md", "tex", "csv"):
+            assert (results / "tables" / f"{task}.{suffix}").stat().st_size > 500
+            assert f"results/tables/{task}.{suffix}" in process.stdout
+        assert (results / "tables" / f"{task}.md").read_text() in process.stdout
+    assert "50 jobs, 0 done already" in process.stderr
+    assert "[50/50]" in process.stderr
+
+
+@pytest.mark.parametrize("task", ["digits", "gaussians"])
+def test_five_seeds_of_all_five_methods(results: Path, task: str) -> None:
+    found = [(label, record["seed"]) for label, record, _ in records(results, task)]
+    assert found == [(label, seed) for label in LABELS for seed in range(5)]
+
+
+def test_digits_have_errors_worth_abstaining_from(results: Path) -> None:
+    errors = [1 - record["classifier"]["accuracy"] for _, record, _ in records(results, "digits")]
+    assert 0.04 < np.mean(errors) < 0.08
+
+
+@pytest.mark.parametrize("task", ["digits", "gaussians"])
+def test_own_head_and_sr_agree_at_full_coverage(results: Path, task: str) -> None:
+    for _, record, _ in records(results, task):
+        assert len({score["risk"][200] for score in record["scores"].values()}) == 1
+
+
+def test_no_method_falls_below_the_oracle(results: Path) -> None:
+    """At any of the 201 coverages of any run, with any score."""
+    for label, record, _ in records(results, "gaussians"):
+        floor = np.array(record["oracle"]["expected_risk"])
+        for name, score in record["scores"].items():
+            assert (np.array(score["expected_risk"]) >= floor - 1e-12).all(), (label, name)
+        assert record["oracle"]["expected_aurc"] < min(s["expected_aurc"] for s in record["scores"].values())
+
+
+def test_expected_and_ordinary_risk_agree_within_noise(results: Path) -> None:
+    for _, record, _ in records(results, "gaussians"):
+        for score in record["scores"].values():
+            assert score["expected_risk"][200] == pytest.approx(score["risk"][200], abs=0.015)
+
+
+@pytest.mark.parametrize("task", ["digits", "gaussians"])
+def test_the_contrastive_loss_starts_within_an_epoch_of_the_warmup(results: Path, task: str) -> None:
+    checked = 0
+    for label, record, folder in records(results, task):
+        if label == "CCL-SC":
+            rows = list(csv.DictReader((folder / "history.csv").read_text().splitlines()))
+            after = record["identity"]["config"]["warmup_epochs"] + 1
+            assert float(rows[after]["contrast_active"]) > 0, record["seed"]
+            assert record["notes"] == []
+            checked += 1
+    assert checked == 5
+
+
+@pytest.mark.parametrize("task", ["cifar10-cpu", "cifar100-cpu"])
+def test_queues_of_the_other_small_tasks_fill_from_few_errors(task: str) -> None:
+    """An error rate of a sixth, far below what these small networks reach on their training images, fills them."""
+    config = load_task(task)
+    assert config.method["ccl_sc"]["queue_size"] <= config.data.train_images * (1 - config.data.val) / 6
+
+
+def test_tables_come_from_the_records_alone(results: Path) -> None:
+    store = Store(results)
+    manifest = next(m for m in store.manifests() if m["task"] == "gaussians")
+    risk = build_tables(manifest, store)[0]
+    assert risk.columns == ("CCL-SC", "SAT+EM+SR", "SAT+EM", "SAT+SR", "SAT", "DG+SR", "DG", "SR", "oracle")
+    runs = [record for label, record, _ in records(results, "gaussians") if label == "SR"]
+    values = [100 * run["scores"]["SR"]["risk"][180] for run in runs]
+    assert risk.cells["90", "SR"].mean == f"{np.mean(values):.2f}"
+    assert risk.cells["90", "SR"].std == f"{np.std(values):.2f}"
+
+
+def test_scores_can_be_computed_again_from_the_stored_predictions(results: Path) -> None:
+    from benchmark.evaluate import measure
+    from methods import Registry
+
+    store = Store(results)
+    for _, record, folder in records(results, "digits"):
+        prediction, labels = store.read_prediction(folder.relative_to(results))
+        scores = Registry().get(record["method"]).scores(prediction)
+        again = measure(prediction.logits, labels, scores)
+        assert again["scores"] == record["scores"]
+        assert again["classifier"] == record["classifier"]
+
+
+def test_links_and_files_of_the_readme_exist() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+
+
+def test_the_method_of_the_contributing_guide_works_as_printed(tiny: Path, tmp_path: Path) -> None:
+    from tests.conftest import run_all
+
+    block = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
+    assert block
+    plugin = tmp_path / "label_smoothing.py"
+    plugin.write_text(block[1])
+    result = run_all("--plugin", plugin, "--methods", "sr", "label-smoothing", "--datasets", tiny, "--seeds", 1,
+                     "--results", tmp_path / "r")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "Label smoothing" in result.stdout
