@@ -17,7 +17,7 @@ examples:
   python run_all.py                                             the embedded demo: two small tasks, minutes on a laptop
   python run_all.py --datasets cifar100 celeba --seeds 5        the paper's grid on two data sets
   python run_all.py --datasets digits --methods sr sat+em       some methods only
-  python run_all.py --datasets cifar10 --set epochs=150 --dry-run
+  python run_all.py --datasets cifar10 --set optimizer.lr=0.05 --dry-run
   python run_all.py --plugin my_method.py --methods sr my-label --datasets digits
   python run_all.py tables --results results --coverages 100 90 80
 
