@@ -1,4 +1,4 @@
-"""Selective-classification benchmark: `python run_all.py --help`."""
+"""Selective-classification benchmark: see EXAMPLES, or `python run_all.py --help`."""
 
 import sys
 from collections.abc import Sequence
@@ -10,6 +10,19 @@ from benchmark.cli import main
 if TYPE_CHECKING:
     from methods import Registry
 
+EXAMPLES = """\
+examples:
+  python run_all.py                                             the embedded demo: two small tasks, minutes on a laptop
+  python run_all.py --datasets cifar100 celeba --seeds 5        the paper's grid on two data sets
+  python run_all.py --datasets digits --methods sr sat+em       some methods only
+  python run_all.py --datasets cifar10 --set optimizer.lr=0.05 --set method.CCL-SC.weight=1 --dry-run
+  python run_all.py --plugin my_method.py --methods sr my-label --datasets digits
+  python run_all.py tables --results results --coverages 100 90 80
+
+Interrupt at any time: the same command continues where it stopped, and finished jobs are never trained again.
+Exit codes: 0 all done, 1 some job failed, 2 bad input, 130 interrupted.
+"""
+
 
 def make_registry(plugins: Sequence[Path]) -> "Registry":
     from methods import Registry  # brings in torch, which --help and tables do without
@@ -18,4 +31,4 @@ def make_registry(plugins: Sequence[Path]) -> "Registry":
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], make_registry))
+    sys.exit(main(sys.argv[1:], make_registry, EXAMPLES))

@@ -12,19 +12,6 @@ from benchmark.errors import UserError, unknown_name
 COMMANDS = ("run", "list", "tables")
 """Each a module of benchmark.commands; `run` is meant when none is named."""
 
-EXAMPLES = """\
-examples:
-  python run_all.py                                             the embedded demo: two small tasks, minutes on a laptop
-  python run_all.py --datasets cifar100 celeba --seeds 5        the paper's grid on two data sets
-  python run_all.py --datasets digits --methods sr sat+em       some methods only
-  python run_all.py --datasets cifar10 --set optimizer.lr=0.05 --dry-run
-  python run_all.py --plugin my_method.py --methods sr my-label --datasets digits
-  python run_all.py tables --results results --coverages 100 90 80
-
-Interrupt at any time: the same command continues where it stopped, and finished jobs are never trained again.
-Exit codes: 0 all done, 1 some job failed, 2 bad input, 130 interrupted.
-"""
-
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
@@ -33,11 +20,11 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message.replace(chr(10), ' ')} (see: python run_all.py --help)")
 
 
-def make_parser() -> tuple[Parser, dict[str, Parser]]:
+def make_parser(examples: str) -> tuple[Parser, dict[str, Parser]]:
     parser = Parser(
         prog="run_all.py",
         description="Selective classification: train a grid of methods, get its tables.",
-        epilog=EXAMPLES,
+        epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -50,11 +37,11 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     return parser, by_name
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def parse(argv: Sequence[str], examples: str) -> argparse.Namespace:
     words = [with_dashes(word) for word in argv]
     if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
         words = ["run", *words]
-    parser, by_name = make_parser()
+    parser, by_name = make_parser(examples)
     if words[0] not in ("-h", "--help", *COMMANDS):
         raise unknown_name(words[0], COMMANDS, "command")
     arguments, unknown = parser.parse_known_args(words)
@@ -74,10 +61,10 @@ def with_dashes(word: str) -> str:
     return flag.replace("_", "-") + equals + value
 
 
-def main(argv: Sequence[str], make_registry: Any) -> int:
+def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
     """Run a command; `make_registry(plugins)` brings in the methods, which the core does not know."""
     try:
-        arguments = parse(argv)
+        arguments = parse(argv, examples)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")
         return int(command.run(arguments, make_registry))
     except UserError as error:

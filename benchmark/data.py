@@ -19,9 +19,9 @@ from benchmark.sources import Images, Loaded, describe, get_source
 
 
 @lru_cache(maxsize=2)
-def load(config: DataConfig, data_dir: Path) -> Loaded:
+def load(config: DataConfig, data_dir: Path, download: bool = True) -> Loaded:
     """The images of a task, checked, after its subsets are taken. Kept in memory for the next job of the process."""
-    loaded = get_source(config.source).load(config, data_dir)
+    loaded = get_source(config.source).load(config, data_dir, download=download)
     if config.train_images or config.test_images:
         loaded = loaded.subset(config.train_images, config.test_images)
     if config.official_val and loaded.val is None:
@@ -37,11 +37,6 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
     if highest >= describe(config).num_classes:
         raise UserError(f"'{config.source}' has a label {highest}, above its {describe(config).num_classes} classes")
     return loaded
-
-
-@lru_cache(maxsize=16)
-def data_hash(config: DataConfig, data_dir: Path) -> str:
-    return load(config, data_dir).sha256()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,7 +59,7 @@ class Job:
         optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps}
         return described | {key: value for key, value in optional.items() if value}
 
-    @property
+    @cached_property
     def id(self) -> str:
         text = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -124,12 +125,14 @@ def match_labels(wanted: Iterable[str], owners: Mapping[str, str]) -> list[str]:
 
 def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Method]) -> Any:
     """Defaults ← the task's settings of the file ← the label's own ← the task's settings of the label."""
-    settings = {canonical(name): values for name, values in task.method.items()}
-    layers = [settings.get(canonical(owner), {}), method.labels[label]]
-    if canonical(label) != canonical(owner):
-        layers.append(settings.get(canonical(label), {}))
-    merged = {key: value for layer in layers for key, value in layer.items()}
-    return build(method.Config, merged, f"{task.name}: method.{label}")
+    of_file: dict[str, Any] = {}
+    of_label: dict[str, Any] = {}
+    for name, settings in task.method.items():
+        if name != owner and canonical(name) == canonical(label):
+            of_label |= settings
+        elif canonical(name) == canonical(owner):
+            of_file |= settings
+    return build(method.Config, of_file | dict(method.labels[label]) | of_label, f"{task.name}: method.{label}")
 
 
 def warmup_epochs(task: TaskConfig, label: str, method: type[Method], config: Any) -> int:

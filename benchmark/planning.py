@@ -8,7 +8,7 @@ from tabulate import tabulate
 
 from benchmark.augment import check_supported
 from benchmark.config import TaskConfig
-from benchmark.data import data_hash
+from benchmark.data import load
 from benchmark.errors import UserError
 from benchmark.jobs import Suite
 from benchmark.networks import Network, build_network
@@ -39,7 +39,7 @@ def empty_network(task: TaskConfig) -> Network:
 def hash_of_data(task: TaskConfig, data_dir: Path, *, required: bool) -> str:
     """The data's identity. A plan may be shown without the data; its jobs then count as new."""
     try:
-        return data_hash(task.data, data_dir.resolve())
+        return load(task.data, data_dir.resolve(), download=required).sha256()
     except UserError:
         if required:
             raise

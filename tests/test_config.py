@@ -58,7 +58,7 @@ def test_every_task_resolves_with_all_its_methods() -> None:
 
 def test_extends_merges_tables() -> None:
     parent, child = load_task("cifar10"), load_task("cifar10-cpu")
-    assert child.optimizer == replace(parent.optimizer, lr=0.05)
+    assert child.optimizer == replace(parent.optimizer, lr=0.02)
     assert child.data.mean == parent.data.mean
     assert child.coverages == parent.coverages
 
@@ -76,7 +76,8 @@ def test_a_users_file_may_extend_a_task(tmp_path: Path) -> None:
 def test_overrides() -> None:
     task = load_task("digits", ["optimizer.lr=0.5", "coverages=100,50", "method.CCL-SC.weight=2"])
     assert (task.optimizer.lr, task.coverages) == (0.5, (100.0, 50.0))
-    assert resolve_config(task, "CCL-SC", "ccl_sc", REGISTRY.get("ccl_sc")).weight == 2.0
+    config = resolve_config(task, "CCL-SC", "ccl_sc", REGISTRY.get("ccl_sc"))
+    assert (config.weight, config.queue_size) == (2.0, 32), "the label's settings come on top of its file's"
 
 
 def test_names_match_in_any_case_with_dash_or_underscore() -> None:

@@ -29,7 +29,7 @@ def test_embedded_sources_are_what_they_say(name: str) -> None:
     assert len(loaded.test.labels) == facts.num_test
     assert loaded.train.images.shape[1:] == facts.shape
     assert set(loaded.test.labels) == set(range(facts.num_classes))
-    assert loaded.sha256() == get_source(name).load(config, Path("data")).sha256()
+    assert loaded.sha256() == get_source(name).load(config, Path("data"), download=False).sha256()
 
 
 def test_digits_train_and_test_are_disjoint_parts_of_the_set() -> None:
@@ -42,7 +42,7 @@ def test_digits_train_and_test_are_disjoint_parts_of_the_set() -> None:
 
 
 class TestGaussians:
-    loaded = gaussians.load(DataConfig("gaussians", (0.0,), (1.0,)), Path("data"))
+    loaded = gaussians.load(DataConfig("gaussians", (0.0,), (1.0,)), Path("data"), download=False)
 
     def test_posterior_by_hand_for_one_image(self) -> None:
         """Sum the ten class densities over the four noise levels with plain scipy."""
@@ -95,14 +95,14 @@ def test_cifar_binary(tmp_path: Path, source: str, label_bytes: int) -> None:
     test = "test_batch.bin" if source == "cifar10" else "test.bin"
     folder = tmp_path / ("cifar-10-batches-bin" if source == "cifar10" else "cifar-100-binary")
     rows = write_cifar(folder, label_bytes, {**files, test: 12})
-    loaded = get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path)
+    loaded = get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
     assert loaded.train.images.shape == (30, 3, 32, 32)
     assert loaded.test.images.shape == (12, 3, 32, 32)
     assert (loaded.train.images[:, 0, 0, 0] == loaded.train.labels).all()
     assert (loaded.train.images[3, 2, 31, 31] == rows[3, -1]).all()
     (folder / test).write_bytes(b"short")
     with pytest.raises(UserError, match="cut short"):
-        get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path)
+        get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
 
 
 @pytest.mark.parametrize("source", ["cifar10", "cifar100"])
@@ -126,7 +126,7 @@ def test_cifar_python_version_gives_the_same_arrays(
         pixels[name] = random.integers(0, 256, (4, 3072), dtype=np.uint8)
         (folder / name).write_bytes(pickle.dumps({"data": pixels[name], key: [0, 1, 2, 3]}))
     (folder / cls.meta["filename"]).write_bytes(pickle.dumps({cls.meta["key"]: [str(i) for i in range(10)]}))
-    loaded = get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path)
+    loaded = get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
     expected = np.concatenate([pixels[name] for name, _ in cls.train_list]).reshape(-1, 3, 32, 32)
     assert (loaded.train.images == expected).all()
     assert loaded.test.labels.tolist() == [0, 1, 2, 3]
@@ -138,14 +138,25 @@ def test_missing_cifar_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", no_network)
     with pytest.raises(UserError, match=r"cifar-100-binary.*--data-dir"):
-        get_source("cifar100").load(DataConfig("cifar100", (0.5,) * 3, (0.2,) * 3), tmp_path)
+        get_source("cifar100").load(DataConfig("cifar100", (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
+
+
+def test_a_plan_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmark.planning import ABSENT, hash_of_data
+
+    def download(*arguments: object, **options: object) -> None:
+        raise AssertionError("a download was tried")
+
+    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", download)
+    assert hash_of_data(load_task("cifar10"), tmp_path, required=False) == ABSENT
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_labels_out_of_range_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmark.sources import digits as source
 
     images = Images(np.zeros((4, 1, 8, 8), np.uint8), np.array([0, 1, 2, 10]))
-    monkeypatch.setattr(source, "load", lambda config, data_dir: Loaded(images, images))
+    monkeypatch.setattr(source, "load", lambda config, data_dir, download: Loaded(images, images))
     with pytest.raises(UserError, match="label 10"):
         load(DataConfig("digits", (0.111,), (0.3,)), Path("data"))
 

@@ -273,3 +273,10 @@ def test_learning_rates() -> None:
     assert learning_rate(2.0, cosine, 5, 0.0, 10) == pytest.approx(1.0)
     assert learning_rate(2.0, cosine, 9, 0.5, 10) == pytest.approx(1 + math.cos(math.pi * 0.95))
     assert learning_rate(0.3, ScheduleConfig(), 7, 0.0, 10) == 0.3
+
+
+def test_a_contrastive_loss_that_never_started_is_noted(tiny: Path, tmp_path: Path, registry: Registry) -> None:
+    job = make_job(tiny, "CCL-SC", registry, "method.ccl_sc.queue_size=5000")
+    context = Context(tmp_path, Path("data"), registry)
+    run_job(job, context, CPU, lambda values: None)
+    assert "never started" in context.store.read_record(job.folder)["notes"][0]

@@ -41,7 +41,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         "--methods",
         nargs="+",
         metavar="METHOD",
-        help="methods by label (SR, SAT+EM, CCL-SC) or file name, in any case; 'all' for every one",
+        help="methods by label or file name, in any case (see: list); 'all' for every one",
     )
 
 

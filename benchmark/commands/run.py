@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.CCL-SC.weight=0.5",
+        help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.NAME.FIELD=0.5",
     )
     add_plugins(parser)
     parser.add_argument("--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, disk")

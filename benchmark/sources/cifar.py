@@ -21,13 +21,13 @@ def describe(config: DataConfig) -> Facts:
     return Facts(100 if config.source == "cifar100" else 10, 50_000, 10_000, SHAPE)
 
 
-def load(config: DataConfig, data_dir: Path) -> Loaded:
+def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     folder, train_files, test_file = BINARY_FILES[config.source]
     if (data_dir / folder).is_dir():
         label_bytes = LABEL_BYTES[config.source]
         train = read_binary([data_dir / folder / name for name in train_files], label_bytes)
         return Loaded(train, read_binary([data_dir / folder / test_file], label_bytes))
-    return load_torchvision(config.source, data_dir)
+    return load_torchvision(config.source, data_dir, download)
 
 
 def read_binary(paths: list[Path], label_bytes: int) -> Images:
@@ -42,20 +42,20 @@ def read_binary(paths: list[Path], label_bytes: int) -> Images:
     return Images(rows[:, label_bytes:].reshape(-1, *SHAPE), rows[:, label_bytes - 1].astype(np.int64))
 
 
-def load_torchvision(source: str, data_dir: Path) -> Loaded:
+def load_torchvision(source: str, data_dir: Path, download: bool) -> Loaded:
     from torchvision import datasets
 
     dataset = {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[source]
     splits = []
     for train in (True, False):
         try:
-            found = dataset(data_dir, train=train, download=True)
+            found = dataset(data_dir, train=train, download=download)
         except Exception as error:
-            folder = BINARY_FILES[source][0]
+            folder = data_dir / BINARY_FILES[source][0]
             raise UserError(
-                f"no {source} in '{data_dir}' and the download failed ({type(error).__name__}); get the binary version "
-                f"from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{data_dir / folder}', or name "
-                f"another folder with --data-dir"
+                f"no {source} in '{data_dir}', and it could not be downloaded ({type(error).__name__}); get the binary "
+                f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or name "
+                "another folder with --data-dir"
             ) from None
         images = np.ascontiguousarray(found.data.transpose(0, 3, 1, 2))
         splits.append(Images(images, np.asarray(found.targets, dtype=np.int64)))

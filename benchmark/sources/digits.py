@@ -15,7 +15,7 @@ def describe(config: DataConfig) -> Facts:
     return Facts(num_classes=10, num_train=NUM_TRAIN, num_test=NUM_IMAGES - NUM_TRAIN, shape=(1, 8, 8))
 
 
-def load(config: DataConfig, data_dir: Path) -> Loaded:
+def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)

@@ -26,7 +26,7 @@ def describe(config: DataConfig) -> Facts:
     return Facts(NUM_CLASSES, NUM_TRAIN, NUM_TEST, (1, SIDE, SIDE))
 
 
-def load(config: DataConfig, data_dir: Path) -> Loaded:
+def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     random = np.random.Generator(np.random.PCG64(SEED))
     prototypes = draw_prototypes(random)
     train = draw_images(random, prototypes, NUM_TRAIN)

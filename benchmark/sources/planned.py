@@ -16,5 +16,5 @@ def describe(config: DataConfig) -> Facts:
     return FACTS[config.source]
 
 
-def load(config: DataConfig, data_dir: Path) -> Loaded:
+def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     raise UserError(f"images of '{config.source}' cannot be read by this version yet; --dry-run shows the plan")
