@@ -42,8 +42,8 @@ class Job:
     task: TaskConfig
     method: str
     """The method's file name."""
-    config: Any
-    """The method's resolved Config."""
+    config: dict[str, Any]
+    """The method's resolved settings as plain values: a job travels to processes that have not loaded its method."""
     data_sha256: str
     source_sha256: str | None
     """Hash of a plugin's source; None for the methods of the suite."""
@@ -55,7 +55,7 @@ class Job:
 
     def identity(self) -> dict[str, Any]:
         described = {name: identity(getattr(self.task, name)) for name in RECIPE}
-        described |= {"method": self.method, "config": identity(self.config), "data_sha256": self.data_sha256}
+        described |= {"method": self.method, "config": self.config, "data_sha256": self.data_sha256}
         optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps}
         return described | {key: value for key, value in optional.items() if value}
 
@@ -170,6 +170,7 @@ def plan(
         owner = owners[label]
         config = resolve_config(task, label, owner, methods.get(owner))
         source, warmup = methods.source_hash(owner), warmup_epochs(task, label, methods.get(owner), config)
-        jobs = tuple(Job(task, owner, config, data_sha256, source, seed, warmup, max_steps) for seed in seeds)
+        settings = identity(config)
+        jobs = tuple(Job(task, owner, settings, data_sha256, source, seed, warmup, max_steps) for seed in seeds)
         entries.append(Entry(label, jobs))
     return tuple(entries)

@@ -18,7 +18,7 @@ from benchmark.interface import Method
 from benchmark.jobs import Job, Methods
 from benchmark.prediction import Prediction, Stored
 from benchmark.provenance import environment, provenance
-from benchmark.store import CHECKPOINT, ERROR, PREDICTION, Store
+from benchmark.store import PREDICTION, Store
 from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
 
 PREDICTION_VAL = "prediction-val.npz"
@@ -62,8 +62,9 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
     store.write_history(job.folder, state.history)
     if context.keep_weights:
         saver.save(state)
+    record["provenance"]["weights_kept"] = context.keep_weights
     store.write_record(job.folder, record)
-    store.remove(job.folder, ERROR, *([] if context.keep_weights else [CHECKPOINT]))
+    store.tidy(job.folder)
 
 
 def make_deterministic(threads: int, device: torch.device) -> None:

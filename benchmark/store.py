@@ -96,9 +96,14 @@ class Store:
         write_atomically(path, text.encode())
         return path
 
-    def remove(self, folder: Path, *names: str) -> None:
-        for name in names:
-            (self.root / folder / name).unlink(missing_ok=True)
+    def tidy(self, folder: Path) -> None:
+        """Remove what a finished job needs no more, also where a crash came between its record and this."""
+        record = self.read_record(folder)
+        if record is not None:
+            kept = record["provenance"]["weights_kept"]
+            for path in (self.root / folder).iterdir():
+                if path.name == ERROR or path.suffix == ".tmp" or (path.name == CHECKPOINT and not kept):
+                    path.unlink(missing_ok=True)
 
     def write_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
         write_json(self.root / "manifests" / f"{name}.json", manifest)

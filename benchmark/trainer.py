@@ -15,6 +15,7 @@ from benchmark.interface import Method, Progress, Step, Task, Validation
 from benchmark.jobs import Job, Methods
 from benchmark.networks import Network, build_network
 from benchmark.prediction import Prediction
+from benchmark.schema import build
 
 OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], OptimizerConfig], torch.optim.Optimizer]] = {
     "sgd": lambda p, c: torch.optim.SGD(p, lr=c.lr, momentum=c.momentum, weight_decay=c.weight_decay),
@@ -65,17 +66,15 @@ class Trainer:
 
     def begin_phase(self, network: Network, *, warmup: bool) -> State:
         """The warm-up method, or the job's own, around `network` with a fresh optimiser."""
-        own = self.methods.get(self.job.method)
-        if warmup and own.warmup is not None:
-            method_class = self.methods.get(own.warmup)
-            config: Any = method_class.Config()
-        else:
-            method_class, config = own, self.job.config
+        method_class, settings = self.methods.get(self.job.method), self.job.config
+        if warmup and method_class.warmup is not None:
+            method_class, settings = self.methods.get(method_class.warmup), {}
         if method_class.extra_outputs:
             rng.reseed(self.job.seed, "extra outputs")
             network.add_outputs(method_class.extra_outputs, zero=self.job.warmup_epochs > 0)
         rng.reseed(self.job.seed, "method state")
         task = Task(self.data.num_classes, len(self.data.train), network.feature_dim)
+        config = build(method_class.Config, settings, self.job.method)
         method = method_class(network, task, config).to(self.device)
         return State(method, OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer))
 

@@ -91,6 +91,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(unbroken: tuple[Path,
     assert result.returncode == 0, result.stderr
     assert predictions_and_tables(tmp_path) == predictions_and_tables(results)
     assert not files(tmp_path, "checkpoint.pt")
+    assert not list((tmp_path / "tiny").rglob("*.tmp"))
 
 
 def test_ctrl_c_leaves_everything_resumable(unbroken: tuple[Path, Path], tmp_path: Path) -> None:

@@ -223,6 +223,20 @@ def test_keep_weights_keeps_a_checkpoint_that_predicts_the_same(tiny: Path, tmp_
     logits = trainer.predict(state.method, trainer.data.test).logits
     stored, _ = Store(tmp_path).read_prediction(job.folder, PREDICTION)
     assert (logits.numpy() == stored.logits).all()
+    context.store.tidy(job.folder)
+    assert context.store.read_checkpoint(job.folder) is not None, "weights that were asked for stay"
+
+
+def test_a_crash_between_record_and_clean_up_leaves_nothing_for_good(
+    tiny: Path, tmp_path: Path, registry: Registry
+) -> None:
+    job, context = make_job(tiny, "SR", registry), Context(tmp_path, Path("data"), registry)
+    run_job(job, context, CPU, lambda values: None)
+    for name in (CHECKPOINT, "error.txt", ".record.json.123.tmp"):
+        (tmp_path / job.folder / name).write_bytes(b"left over")
+    context.store.tidy(job.folder)
+    names = sorted(path.name for path in (tmp_path / job.folder).iterdir())
+    assert names == ["history.csv", "prediction-val.npz", "prediction.npz", "record.json"]
 
 
 def test_a_loss_that_is_no_number_ends_the_job(tiny: Path, registry: Registry) -> None:

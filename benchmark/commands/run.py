@@ -164,6 +164,8 @@ def run_jobs(suites: "list[Suite]", context: "Context", devices: list[str], argu
     store = context.store
     jobs = [job for suite in suites for job in suite.jobs()]
     missing = [job for job in jobs if store.state(job.folder) != "done"]
+    for job in jobs:
+        store.tidy(job.folder)
     if not arguments.quiet:
         print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
     names = {entry.jobs[0].id: entry.label for suite in suites for entry in suite.entries}
