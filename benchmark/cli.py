@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from benchmark.errors import UserError, unknown_name
+from benchmark.errors import UserError
+from benchmark.names import unknown_name
 
 COMMANDS = ("run", "list", "tables")
 """Each a module of benchmark.commands; `run` is meant when none is named."""
@@ -69,6 +70,9 @@ def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
         return int(command.run(arguments, make_registry))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: '{error.filename}': {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command continues from here", file=sys.stderr)

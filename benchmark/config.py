@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmark.errors import UserError, match_name
+from benchmark.errors import UserError
+from benchmark.names import match_name
 from benchmark.schema import build, check
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables")
@@ -129,6 +130,7 @@ class TaskConfig:
             "checkpoint = 'best' needs validation images: set data.val",
         )
         check(self.name not in RESERVED, f"a task cannot be called '{self.name}'; rename the file")
+        check(bool(self.methods), "methods must name at least one method")
         check_coverages(self.coverages)
         for name, settings in self.method.items():
             check(isinstance(settings, Mapping), f"method.{name} must be a table, got {settings!r}")
@@ -154,7 +156,19 @@ def load_task(name: str, overrides: Iterable[str] = ()) -> TaskConfig:
     tables = read_task(path, ())
     for override in overrides:
         apply_override(tables, override)
+    if "name" in tables:
+        raise UserError(f"{name}: a task's name is that of its file; remove 'name'")
     return build(TaskConfig, {**tables, "name": path.stem}, str(name))
+
+
+def load_tasks(names: Iterable[str], overrides: Iterable[str] = ()) -> list[TaskConfig]:
+    """Several tasks, each once. Two files of one name would share their results and are refused."""
+    paths = {task_path(name).resolve(): name for name in names}
+    tasks = [load_task(name, overrides) for name in paths.values()]
+    for task in tasks:
+        if sum(task.name == other.name for other in tasks) > 1:
+            raise UserError(f"two tasks are called '{task.name}': rename one of the files")
+    return tasks
 
 
 def task_path(name: str) -> Path:

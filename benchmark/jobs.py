@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmark.config import TaskConfig
-from benchmark.errors import UserError, canonical, unknown_name
+from benchmark.errors import UserError
 from benchmark.interface import Method
+from benchmark.names import canonical, unknown_name
 from benchmark.schema import build, identity
 from benchmark.store import folder_of
 
@@ -104,23 +105,15 @@ def label_owners(methods: Methods) -> dict[str, str]:
     for name in methods.names():
         for label in methods.get(name).labels:
             if canonical(label) in {canonical(known) for known in owners}:
-                raise UserError(f"label '{label}' is used by both '{owners.get(label, '?')}' and '{name}'; rename one")
+                raise UserError(f"the label '{label}' of '{name}' is taken by another method; rename it")
             owners[label] = name
     return owners
 
 
-def match_labels(wanted: Iterable[str], owners: Mapping[str, str]) -> list[str]:
-    """Labels meant by names as a user types them: a label, a file (all its labels), or `all`."""
-    found: list[str] = []
-    for name in wanted:
-        exact = [label for label in owners if canonical(label) == canonical(name)]
-        of_file = [label for label, owner in owners.items() if canonical(owner) == canonical(name)]
-        everything = list(owners) if canonical(name) == "all" else []
-        matches = exact or of_file or everything
-        if not matches:
-            raise unknown_name(name, [*owners, *owners.values(), "all"], "method")
-        found += [label for label in matches if label not in found]
-    return found
+def in_order(labels: Iterable[str], task: TaskConfig) -> list[str]:
+    """As the task lists its methods, which is the order of the published table; others after them."""
+    place = {canonical(name): index for index, name in enumerate(task.methods)}
+    return sorted(labels, key=lambda label: place.get(canonical(label), len(place)))
 
 
 def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Method]) -> Any:
@@ -135,9 +128,12 @@ def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Method
     return build(method.Config, of_file | dict(method.labels[label]) | of_label, f"{task.name}: method.{label}")
 
 
-def warmup_epochs(task: TaskConfig, label: str, method: type[Method], config: Any) -> int:
+def warmup_epochs(task: TaskConfig, label: str, method: type[Method], config: Any, names: Sequence[str]) -> int:
+    """Epochs of the declared warm-up; a warm-up that leaves the method no epoch is refused."""
     if method.warmup is None:
         return 0
+    if method.warmup not in names:
+        raise unknown_name(method.warmup, names, f"warm-up method of {label}:")
     epochs = int(config.warmup_epochs)
     if not 0 <= epochs < task.epochs:
         raise UserError(
@@ -147,11 +143,13 @@ def warmup_epochs(task: TaskConfig, label: str, method: type[Method], config: An
     return epochs
 
 
-def check_settings(task: TaskConfig, owners: Mapping[str, str]) -> None:
-    known = {canonical(name) for name in (*owners, *owners.values())}
-    for name in task.method:
-        if canonical(name) not in known:
+def check_settings(task: TaskConfig, methods: Methods, owners: Mapping[str, str]) -> None:
+    """Settings of methods that do not take part are checked too."""
+    for name, settings in task.method.items():
+        known = [owner for label, owner in owners.items() if canonical(name) in (canonical(label), canonical(owner))]
+        if not known:
             raise unknown_name(name, [*owners, *owners.values()], f"method in {task.name}: method.{name}:")
+        build(methods.get(known[0]).Config, settings, f"{task.name}: method.{name}")
 
 
 def plan(
@@ -164,12 +162,13 @@ def plan(
 ) -> tuple[Entry, ...]:
     """The entries of a task: each label with one job per seed."""
     owners = label_owners(methods)
-    check_settings(task, owners)
+    check_settings(task, methods, owners)
     seeds, entries = list(seeds), []
-    for label in match_labels(labels, owners):
+    for label in in_order(labels, task):
         owner = owners[label]
         config = resolve_config(task, label, owner, methods.get(owner))
-        source, warmup = methods.source_hash(owner), warmup_epochs(task, label, methods.get(owner), config)
+        source = methods.source_hash(owner)
+        warmup = warmup_epochs(task, label, methods.get(owner), config, methods.names())
         settings = identity(config)
         jobs = tuple(Job(task, owner, settings, data_sha256, source, seed, warmup, max_steps) for seed in seeds)
         entries.append(Entry(label, jobs))

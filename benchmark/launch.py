@@ -59,8 +59,9 @@ def run_watched(job: Job, context: Context, device: str, watch: Watch) -> None:
     except (Stop, KeyboardInterrupt):
         raise
     except Exception as error:
-        path = context.store.write_error(job.folder, traceback.format_exc())
-        watch(Event("failed", job, {"reason": f"{type(error).__name__}: {error}", "log": str(path)}))
+        context.store.write_error(job.folder, traceback.format_exc())
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        watch(Event("failed", job, {"reason": reason}))
         return
     watch(Event("done", job))
 
@@ -104,31 +105,36 @@ class Pool:
 
     def hand_out(self, worker: Worker, waiting: list[Job]) -> None:
         worker.job = waiting.pop() if waiting else None
-        worker.connection.send(worker.job)
+        with contextlib.suppress(OSError):  # a worker that is dead is noticed when it is attended to
+            worker.connection.send(worker.job)
 
     def attend(self, worker: Worker, waiting: list[Job]) -> Worker:
         """Pass on what a worker says; give it, or the one that replaces it, the next job."""
         try:
             event: Event = worker.connection.recv()
-        except EOFError:
-            worker.process.join()
-            if worker.job is not None:
-                reason = f"its worker process died (exit code {worker.process.exitcode})"
-                self.watch(Event("failed", worker.job, {"reason": reason}))
-            worker.job = None
-            if waiting:
-                worker = self.start(worker.device)
-                self.hand_out(worker, waiting)
-            return worker
+        except (EOFError, OSError):
+            return self.replace(worker, waiting)
         self.watch(event)
         if event.kind in ("done", "failed"):
             self.hand_out(worker, waiting)
         return worker
 
+    def replace(self, dead: Worker, waiting: list[Job]) -> Worker:
+        dead.process.join()
+        dead.connection.close()
+        reason = f"its worker process died (exit code {dead.process.exitcode})"
+        job, dead.job = dead.job, None
+        if job is not None:
+            self.watch(Event("failed", job, {"reason": reason}))
+        if not waiting:
+            return dead
+        worker = self.start(dead.device)
+        self.hand_out(worker, waiting)
+        return worker
+
     def stop(self) -> None:
         for worker in self.workers:
-            if worker.job is not None:
-                worker.process.terminate()
+            worker.process.terminate()
         for worker in self.workers:
             worker.process.join()
             worker.connection.close()

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmark.config import NetworkConfig
-from benchmark.errors import UserError, unknown_name
+from benchmark.errors import UserError
+from benchmark.names import unknown_name
 
 
 class Network(nn.Module):
@@ -124,7 +125,10 @@ def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
     if name not in torchvision.models.list_models(module=torchvision.models):
         raise unknown_name(name, torchvision.models.list_models(module=torchvision.models), "torchvision network")
     body = torchvision.models.get_model(name, weights=None, num_classes=num_classes)
-    path, head = [(path, layer) for path, layer in body.named_modules() if isinstance(layer, nn.Linear)][-1]
+    linear = [(path, layer) for path, layer in body.named_modules() if isinstance(layer, nn.Linear)]
+    if not linear or linear[-1][1].out_features != num_classes or getattr(body, "aux_logits", False):
+        raise UserError(f"network torchvision:{name} has no single linear classifier; choose another")
+    path, head = linear[-1]
     parent, _, child = path.rpartition(".")
     setattr(body.get_submodule(parent), child, nn.Identity())
     return Network(body, head)

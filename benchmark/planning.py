@@ -9,7 +9,7 @@ from tabulate import tabulate
 from benchmark.augment import check_supported
 from benchmark.config import TaskConfig
 from benchmark.data import load
-from benchmark.errors import UserError
+from benchmark.errors import MissingData, UserError
 from benchmark.jobs import Suite
 from benchmark.networks import Network, build_network
 from benchmark.sources import describe
@@ -21,9 +21,11 @@ STATES_PER_CHECKPOINT = 3
 """Weights, momentum, and a second network at the most."""
 
 
-def check_recipe(task: TaskConfig) -> None:
+def check_recipe(task: TaskConfig, data_sha256: str) -> None:
     """Whatever would fail every job of a task fails here, before anything runs."""
-    check_supported(task.augment)
+    if data_sha256 != ABSENT:
+        check_supported(task.augment)
+    empty_network(task)
     facts = describe(task.data)
     if facts.num_train - round(task.data.val * facts.num_train) < 2:
         raise UserError(f"data.val = {task.data.val:g} leaves fewer than 2 of {facts.num_train} training images")
@@ -40,7 +42,7 @@ def hash_of_data(task: TaskConfig, data_dir: Path, *, required: bool) -> str:
     """The data's identity. A plan may be shown without the data; its jobs then count as new."""
     try:
         return load(task.data, data_dir.resolve(), download=required).sha256()
-    except UserError:
+    except MissingData:
         if required:
             raise
         return ABSENT

@@ -70,7 +70,7 @@ class Watcher:
     def __post_init__(self) -> None:
         self.pace = Pace(self.jobs, self.workers)
         self.live = sys.stderr.isatty() and not self.quiet
-        layout = "{n_fmt}/{total_fmt} jobs |{bar:20}| {desc}"
+        layout = "{n_fmt}/{total_fmt} jobs |{bar:8}| {desc}"
         self.bar = tqdm(total=len(self.jobs), disable=not self.live, leave=False, dynamic_ncols=True, bar_format=layout)
 
     def __call__(self, event: Event) -> None:
@@ -84,9 +84,9 @@ class Watcher:
     def after_epoch(self, event: Event) -> None:
         job, done = event.job, int(event.values["epochs_done"])
         self.pace.epoch(job, done)
-        accuracy = f" accuracy {event.values['accuracy']:.1%}" if "accuracy" in event.values else ""
+        accuracy = f" acc {event.values['accuracy']:.1%}" if "accuracy" in event.values else ""
         line = f"{self.name(job)} epoch {done}/{job.task.epochs} loss {event.values['loss']:.3f}{accuracy}"
-        self.bar.set_description_str(f"{line} | ETA {self.pace.eta()}")
+        self.bar.set_description_str(f"ETA {self.pace.eta()} | {line}")
         if self.verbose:
             self.bar.write(line, file=sys.stderr)
 

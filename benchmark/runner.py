@@ -19,7 +19,7 @@ from benchmark.jobs import Job, Methods
 from benchmark.prediction import Prediction, Stored
 from benchmark.provenance import environment, provenance
 from benchmark.store import PREDICTION, Store
-from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
+from benchmark.trainer import Diverged, State, Trainer, state_from_plain, state_to_plain
 
 PREDICTION_VAL = "prediction-val.npz"
 
@@ -150,4 +150,6 @@ def predicted(trainer: Trainer, method: Method, split: Split) -> tuple[Stored, N
     found = trainer.predict(method, split)
     aux = {name: value.float().cpu().numpy() for name, value in found.aux.items()}
     logits = found.logits.float().cpu().numpy()
+    if not np.isfinite(logits).all():
+        raise Diverged("the trained network's outputs are not finite")
     return Prediction(logits, None, aux), split.labels[: len(logits)].cpu().numpy()

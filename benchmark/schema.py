@@ -5,7 +5,8 @@ import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from benchmark.errors import UserError, unknown_name
+from benchmark.errors import UserError
+from benchmark.names import unknown_name
 
 T = TypeVar("T")
 
@@ -50,8 +51,10 @@ def coerce(value: Any, hint: Any, where: str) -> Any:
         if not isinstance(items, (list, tuple)):
             raise wrong_type(value, "a list", where)
         return tuple(coerce(item, get_args(hint)[0], where) for item in items)
-    if origin is not None or hint is Any:
-        return value
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise wrong_type(value, "a table", where)
+        return dict(value)
     return coerce_scalar(value, hint, where)
 
 

@@ -77,8 +77,8 @@ class Store:
         write_atomically(self.root / folder / HISTORY, text.getvalue().encode())
 
     def write_checkpoint(self, folder: Path, payload: bytes) -> None:
-        """The payload behind its own SHA-256: a damaged file is noticed when it is read."""
-        write_atomically(self.root / folder / CHECKPOINT, hashlib.sha256(payload).digest() + payload)
+        """The payload before its own SHA-256, which torch.load passes over: a damaged file is noticed when read."""
+        write_atomically(self.root / folder / CHECKPOINT, payload + hashlib.sha256(payload).digest())
 
     def read_checkpoint(self, folder: Path) -> bytes | None:
         """The last whole checkpoint; None if there is none or it is damaged (it is then moved aside)."""
@@ -86,10 +86,11 @@ class Store:
         if not path.is_file():
             return None
         content = path.read_bytes()
-        if hashlib.sha256(content[32:]).digest() != content[:32]:
+        payload, checksum = content[:-32], content[-32:]
+        if hashlib.sha256(payload).digest() != checksum:
             path.replace(path.with_suffix(".damaged"))
             return None
-        return content[32:]
+        return payload
 
     def write_error(self, folder: Path, text: str) -> Path:
         path = self.root / folder / ERROR
@@ -100,7 +101,7 @@ class Store:
         """Remove what a finished job needs no more, also where a crash came between its record and this."""
         record = self.read_record(folder)
         if record is not None:
-            kept = record["provenance"]["weights_kept"]
+            kept = record["provenance"].get("weights_kept", False)
             for path in (self.root / folder).iterdir():
                 if path.name == ERROR or path.suffix == ".tmp" or (path.name == CHECKPOINT and not kept):
                     path.unlink(missing_ok=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.errors import UserError, canonical, unknown_name
+from benchmark.errors import UserError
+from benchmark.names import canonical, match_labels
 from benchmark.stats import LEVEL, compare, competition_ranks, smallest_p
 from benchmark.store import Store, folder_of
 
@@ -135,6 +136,7 @@ def curve_value(curve: str, coverage: float) -> Value:
 MEASURES = (
     Row("AURC ×10³", lambda r, s: r["scores"][s]["aurc"], scale=1000),
     Row("E-AURC ×10³", lambda r, s: r["scores"][s]["e_aurc"], scale=1000),
+    Row("expected AURC ×10³", lambda r, s: r["scores"][s].get("expected_aurc"), scale=1000),
     Row("AUGRC ×10³", lambda r, s: r["scores"][s]["augrc"], scale=1000),
     Row("AUROC (%)", lambda r, s: r["scores"][s]["auroc"], lower_is_better=False),
     Row("accuracy (%)", lambda r, s: r["classifier"]["accuracy"], lower_is_better=False),
@@ -146,15 +148,17 @@ MEASURES = (
 
 def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
     judged = [column for column in columns if not column.is_oracle]
-    cells = fill(MEASURES, judged, manifest)
+    rows = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
+    cells = fill(rows, judged, manifest)
     return Table(
         name="measures",
         caption=f"Further measures on {manifest['title']}: {caption(manifest, cells)} Higher is better for AUROC (a"
         " right prediction is more confident than a wrong one) and accuracy, lower for the rest.",
         corner="measure",
-        rows=tuple(row.label for row in MEASURES),
+        rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in judged),
         cells=cells,
+        notes=tuple(test_notes(manifest, columns)),
     )
 
 
@@ -214,7 +218,9 @@ def caption(manifest: dict[str, Any], cells: dict[tuple[str, str], Cell]) -> str
     wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"]})
     seeds = " or ".join(str(n) for n in wanted) + (" seed" if wanted == [1] else " seeds")
     test = {"exact": "exact", "ranksums": "normal approximation"}[manifest["test"]]
-    missing = " (k/n): only k of n seeds are there." if any(cell.missing for cell in cells.values()) else ""
+    missing = (
+        " (k/n): only k of n seeds are there, or have a value." if any(cell.missing for cell in cells.values()) else ""
+    )
     return (
         f"mean±std over {seeds} (population std, ddof 0). Best bold, second underlined; •/◦: "
         f"{manifest['reference']} is significantly better/worse (two-sided Wilcoxon rank-sum test, {test}, level "
@@ -268,22 +274,16 @@ def select(
     test: str | None,
 ) -> dict[str, Any]:
     """The manifest narrowed to some methods, and with other coverages, reference or test."""
-    entries = manifest["entries"]
-    if labels:
-        known = {canonical(entry["label"]): entry for entry in entries}
-        for label in labels:
-            if canonical(label) not in known:
-                raise unknown_name(
-                    label, [e["label"] for e in entries], f"method in the results of {manifest['task']}:"
-                )
-        entries = [known[canonical(label)] for label in dict.fromkeys(labels)]
+    owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
+    kept = match_labels(labels or ["all"], owners, f"method in the results of {manifest['task']}:")
+    entries = [entry for entry in manifest["entries"] if entry["label"] in kept]
     names = [entry["label"] for entry in entries]
     chosen = pick_reference(reference, manifest["reference"], names)
     return {
         **manifest,
         "entries": entries,
         "reference": chosen,
-        "coverages": list(coverages or manifest["coverages"]),
+        "coverages": list(dict.fromkeys(coverages or manifest["coverages"])),
         "test": test or manifest["test"],
     }
 

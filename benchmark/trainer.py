@@ -37,7 +37,7 @@ class State:
     epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Any] | None = None
-    """Validation accuracy and state of the best epoch so far, where the task tests that one."""
+    """Right validation images and state of the best epoch so far, where the task tests that one."""
 
 
 def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: float, num_epochs: int) -> float:
@@ -140,14 +140,13 @@ class Trainer:
         validation = None
         if self.data.val is not None and (method.needs_validation or task.checkpoint == "best"):
             prediction = self.predict(method, self.data.val)
-            validation = Validation(prediction, self.data.val.labels)
+            validation = Validation(prediction, self.data.val.labels[: len(prediction.logits)])
         with torch.no_grad():
             method.after_epoch(progress, validation if method.needs_validation else None)
         if task.checkpoint == "best" and validation is not None and state.epoch >= self.job.warmup_epochs:
-            right = validation.prediction.logits.argmax(1) == validation.labels
-            accuracy = float(right.to(torch.float64).mean())
-            if state.best is None or accuracy > state.best["accuracy"]:
-                state.best = {"accuracy": accuracy, "epoch": state.epoch, "method": copy_state(method)}
+            right = int((validation.prediction.logits.argmax(1) == validation.labels).sum())
+            if state.best is None or right > state.best["right"]:
+                state.best = {"right": right, "epoch": state.epoch, "method": copy_state(method)}
 
     def chosen(self, state: State) -> Method:
         """The trained method at the epoch that the task tests."""

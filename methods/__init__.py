@@ -2,9 +2,12 @@
 
 import hashlib
 import importlib
-import importlib.util
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 
 from benchmark.errors import UserError
 from benchmark.interface import Method
@@ -30,14 +33,9 @@ class Registry:
 
     def get(self, name: str) -> type[Method]:
         plugin = self.plugin(name)
-        if plugin is None:
-            return method_class(importlib.import_module(f"methods.{name}"), name)
-        try:
-            return load_plugin(plugin)
-        except UserError:
-            raise
-        except Exception as error:
-            raise UserError(f"plugin '{plugin}' cannot be loaded: {type(error).__name__}: {error}") from error
+        if plugin is not None:
+            return load_plugin(plugin, plugin.read_bytes())
+        return checked(getattr(importlib.import_module(f"methods.{name}"), "METHOD", None), name)
 
     def plugin(self, name: str) -> Path | None:
         return next((plugin for plugin in self.plugins if plugin.stem == name), None)
@@ -52,20 +50,33 @@ def built_in_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_"))
 
 
-def load_plugin(path: Path) -> type[Method]:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise UserError(f"plugin '{path}' is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return method_class(module, str(path))
+@lru_cache
+def load_plugin(path: Path, source: bytes) -> type[Method]:
+    """Execute a user's file, once for each state of it."""
+    name = f"selbench_plugin_{path.stem}"
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"plugin '{path}' cannot be loaded: {reason}") from error
+    return checked(getattr(module, "METHOD", None), str(path))
 
 
-def method_class(module: object, where: str) -> type[Method]:
-    found = getattr(module, "METHOD", None)
+def checked(found: object, where: str) -> type[Method]:
+    """The class a method's file ends with, if it declares what the core asks for."""
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise UserError(f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method")
     missing = [name for name in ("title", "reference", "labels") if not getattr(found, name, None)]
     if missing:
         raise UserError(f"'{where}': class {found.__name__} lacks {', '.join(missing)}")
+    labels_ok = isinstance(found.labels, Mapping) and all(isinstance(v, Mapping) for v in found.labels.values())
+    if not labels_ok:
+        raise UserError(f"'{where}': labels must map each name to its settings, e.g. {{'My method': {{}}}}")
+    if not is_dataclass(found.Config):
+        raise UserError(f"'{where}': Config must be a dataclass: write @dataclass(frozen=True) above it")
+    if found.warmup is not None and "warmup_epochs" not in {field.name for field in fields(found.Config)}:
+        raise UserError(f"'{where}': a method with a warm-up needs a field warmup_epochs in its Config")
     return found

@@ -125,8 +125,8 @@ class ConfidenceAwareContrast(Method):
     def notes(self) -> list[str]:
         if bool(self.started()):
             return []
-        filled = f"{int(self.negatives.count)} of {self.negatives.size}"
-        return [f"the contrastive loss never started: the queue of wrong predictions held {filled}"]
+        held = f"{int(self.positives.count)} right and {int(self.negatives.count)} wrong predictions"
+        return [f"the contrastive loss never started: its queues of {self.negatives.size} met {held}"]
 
 
 METHOD = ConfidenceAwareContrast

@@ -6,6 +6,13 @@ import pytest
 
 from tests.conftest import TINY, run_all
 
+PLUGIN = """
+from dataclasses import dataclass
+from benchmark.interface import Method
+class M(Method):
+    title, reference, labels = "t", "r 2026", {"Mine": {}}
+METHOD = M
+"""
 BROKEN_TOML = 'title = "x"\nepochs = = 3\n'
 
 
@@ -31,10 +38,27 @@ def write(tmp_path: Path) -> dict[str, Path]:
         "raises.py": "raise RuntimeError('at import')\n",
         "incomplete.py": "from benchmark.interface import Method\nclass M(Method):\n    pass\nMETHOD = M\n",
         "cross_entropy.py": "x = 1\n",
+        "exits.py": "raise SystemExit(0)\n",
+        "wordy.py": "raise RuntimeError('one\\ntwo\\nthree')\n",
+        "plain_config.py": PLUGIN.replace("METHOD =", "class C: pass\nM.Config = C\nMETHOD ="),
+        "label_list.py": PLUGIN.replace('{"Mine": {}}', '["Mine"]'),
+        "no_epochs.py": PLUGIN.replace("METHOD =", "M.warmup = 'cross_entropy'\nMETHOD ="),
+        "no_warmup.py": PLUGIN.replace(
+            "METHOD =",
+            "@dataclass\nclass C:\n    warmup_epochs: int = 1\nM.Config = C\nM.warmup = 'cross_entrpy'\nMETHOD =",
+        ),
+        "taken.py": PLUGIN.replace("Mine", "sat_em").replace("sat_em", "SAT+EM"),
+        "tables.toml": TINY,
+        "copy/tiny.toml": TINY,
+        "no_methods.toml": TINY.replace('methods = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]', "methods = []"),
+        "bad_reference.toml": TINY.replace('reference = "CCL-SC"', 'reference = "nobody"'),
+        "named.toml": 'name = "x"\n' + TINY,
+        "method_number.toml": "method = 3\n" + TINY.split("[method")[0],
         "file.txt": "not a folder",
     }
     for name, text in texts.items():
         path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"\xff\xfe\x00") if text is None else path.write_text(text)
     return {name: tmp_path / name for name in texts}
 
@@ -108,6 +132,26 @@ CASES = [
     (["--plugin", "{raises.py}"], "cannot be loaded: RuntimeError: at import"),
     (["--plugin", "{incomplete.py}"], "lacks title, reference, labels"),
     (["--plugin", "{cross_entropy.py}"], "name of a built-in method"),
+    (["--plugin", "{exits.py}"], "cannot be loaded: SystemExit"),
+    (["--plugin", "{wordy.py}"], "one two three"),
+    (["--plugin", "{plain_config.py}"], "Config must be a dataclass"),
+    (["--plugin", "{label_list.py}"], "labels must map"),
+    (["--plugin", "{no_epochs.py}"], "needs a field warmup_epochs"),
+    (["--plugin", "{no_warmup.py}", "--methods", "mine"], "did you mean 'cross_entropy'"),
+    (["--plugin", "{taken.py}"], "is taken by another method"),
+    (["--datasets", "{tables.toml}"], "cannot be called 'tables'"),
+    (["--datasets", "{no_methods.toml}"], "at least one method"),
+    (["--datasets", "{bad_reference.toml}"], "unknown reference"),
+    (["--datasets", "{named.toml}"], "remove 'name'"),
+    (["--datasets", "{method_number.toml}"], "expected a table, got 3"),
+    (["--datasets", "{tiny.toml}", "{copy/tiny.toml}"], "two tasks are called 'tiny'"),
+    (["--set", "name=foo"], "remove 'name'"),
+    (["--set", "methods="], "at least one method"),
+    (["--set", "method=3"], "expected a table|is a value"),
+    (["--methods", "sr", "--set", "method.ccl_sc.nonsense=1"], "unknown key"),
+    (["--set", "data.source=DIGITS"], "did you mean 'digits'"),
+    (["--dry-run", "--set", "data.image_size=32"], "is 8×8"),
+    (["--dry-run", "--set", "augment.color_jitter=0.4"], "cannot be computed"),
 ]
 
 
@@ -117,7 +161,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {**write(folder), "nowhere": folder / "nowhere"}
 
 
-@pytest.mark.parametrize(("arguments", "message"), CASES, ids=[" ".join(arguments) for arguments, _ in CASES])
+@pytest.mark.parametrize(("arguments", "message"), CASES, ids=[" ".join(a) for a, _ in CASES])
 def test_one_line_and_exit_code_2(
     arguments: list[str], message: str, made: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -6,9 +6,10 @@ from typing import Literal
 
 import pytest
 
-from benchmark.config import load_task, task_names
-from benchmark.errors import UserError, match_name
-from benchmark.jobs import Job, label_owners, match_labels, plan, resolve_config
+from benchmark.config import load_task, load_tasks, task_names
+from benchmark.errors import UserError
+from benchmark.jobs import Job, label_owners, plan, resolve_config
+from benchmark.names import match_labels, match_name
 from benchmark.schema import build, identity, later
 from methods import Registry
 
@@ -84,9 +85,19 @@ def test_names_match_in_any_case_with_dash_or_underscore() -> None:
     assert match_name("CIFAR10_CPU", task_names(), "task") == "cifar10-cpu"
     owners = label_owners(REGISTRY)
     assert match_labels(["sr", "sat+em", "CCL_SC", "Self-Adaptive"], owners) == ["SR", "SAT+EM", "CCL-SC", "SAT"]
+    assert match_labels(["SAT+SR", "sat", "dg+sr"], owners) == ["SAT", "DG"], "the paper's columns name their method"
     assert set(match_labels(["all"], owners)) == set(owners)
     with pytest.raises(UserError, match="did you mean 'CCL-SC'"):
         match_labels(["ccl-cs"], owners)
+
+
+def test_columns_keep_the_order_of_the_task() -> None:
+    entries = plan(load_task("digits"), ["SR", "CCL-SC", "SAT"], [0], REGISTRY, "hash")
+    assert [entry.label for entry in entries] == ["CCL-SC", "SAT", "SR"]
+
+
+def test_a_task_named_twice_is_one() -> None:
+    assert [task.name for task in load_tasks(["digits", "DIGITS", "gaussians"])] == ["digits", "gaussians"]
 
 
 def test_layers_of_a_methods_settings() -> None:

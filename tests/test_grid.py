@@ -79,8 +79,8 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(unbroken: tuple[Path,
                                    stdout=subprocess.DEVNULL)  # fmt: skip
         deadline = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
-            done = len(files(tmp_path, "record.json"))
-            if done >= jobs_before_the_kill and files(tmp_path, "checkpoint.pt"):
+            done = len(list(tmp_path.rglob("record.json")))
+            if done >= jobs_before_the_kill and any(tmp_path.rglob("checkpoint.pt")):
                 os.killpg(process.pid, signal.SIGKILL)
                 kills += 1
                 break
@@ -99,7 +99,7 @@ def test_ctrl_c_leaves_everything_resumable(unbroken: tuple[Path, Path], tmp_pat
     command = [sys.executable, str(ROOT / "run_all.py"), "--datasets", str(task), "--results", str(tmp_path)]
     process = subprocess.Popen([*command, "--workers", "2"], start_new_session=True, stderr=subprocess.PIPE,
                                stdout=subprocess.DEVNULL, text=True)  # fmt: skip
-    while process.poll() is None and not files(tmp_path, "record.json"):
+    while process.poll() is None and not any(tmp_path.rglob("record.json")):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
@@ -164,9 +164,9 @@ def test_a_failing_job_costs_only_itself(tiny: Path, tmp_path: Path) -> None:
     assert len(files(tmp_path / "r", "record.json")) == 2
     assert b"RuntimeError: as planned" in next(iter(files(tmp_path / "r", "error.txt").values()))
     assert "–" in result.stdout, "the failed method is a column of dashes"
-    hasty = run_all(*common[:-1], tmp_path / "hasty", "--workers", 1, "--fail-fast", "--seeds", 1)
+    hasty = run_all(*common[:-1], tmp_path / "hasty", "--workers", 1, "--fail-fast")
     assert hasty.returncode == 1
-    assert not files(tmp_path / "hasty", "record.json")
+    assert len(files(tmp_path / "hasty", "record.json")) == 1, "the second seed is never begun"
 
 
 def test_a_worker_that_dies_costs_only_its_job(tiny: Path, tmp_path: Path) -> None:
@@ -176,6 +176,18 @@ def test_a_worker_that_dies_costs_only_its_job(tiny: Path, tmp_path: Path) -> No
                      "--workers", 2)  # fmt: skip
     assert result.returncode == 1
     assert "worker process died" in result.stderr
+    assert len(files(tmp_path / "r", "record.json")) == 2
+
+
+def test_a_worker_killed_before_its_job_costs_only_that_job(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "stillborn.py"
+    text = FAILING.replace('raise RuntimeError("as planned")', "pass")
+    plugin.write_text(text + "\nimport multiprocessing, os\nif multiprocessing.parent_process(): os._exit(3)\n")
+    result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "Brittle", "sr", "--results", tmp_path / "r",
+                     "--workers", 2, timeout=120)  # fmt: skip
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert result.stderr.count("FAILED: its worker process died (exit code 3)") == 2
     assert len(files(tmp_path / "r", "record.json")) == 2
 
 

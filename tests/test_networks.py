@@ -146,10 +146,13 @@ def test_small_cnn(pool: str) -> None:
         ("timm:resnet181", (3, 32, 32), "did you mean"),
         ("torchvision:resnet19", (3, 32, 32), "did you mean 'resnet18'|did you mean 'resnet"),
         ("torchvision:resnet18", (1, 32, 32), "needs colour images"),
+        ("torchvision:squeezenet1_0", (3, 64, 64), "no single linear classifier"),
+        ("torchvision:googlenet", (3, 64, 64), "no single linear classifier"),
         ("vgg16", (1, 8, 8), "at least 32×32"),
         ("small_cnn", (1, 8, 8), "needs network.widths"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::FutureWarning:torchvision")
 def test_bad_networks(name: str, shape: tuple[int, int, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
         build_network(NetworkConfig(name), 2, shape)

@@ -161,6 +161,9 @@ def test_selection(store: Store) -> None:
     assert table.columns == ("Theirs+SR", "Theirs")
     assert table.rows == ("50",)
     assert chosen["reference"] == "Theirs"
+    twice = select(MANIFEST, ["theirs", "Theirs+SR", "all"], [50.0, 50.0], None, None)
+    assert [entry["label"] for entry in twice["entries"]] == ["Ours", "Theirs"]
+    assert twice["coverages"] == [50.0]
     with pytest.raises(UserError, match="did you mean 'Theirs'"):
         select(MANIFEST, ["their"], None, None, None)
     with pytest.raises(UserError, match="not among the methods shown"):
@@ -187,3 +190,4 @@ def test_published_average_ranks_come_out(tmp_path: Path) -> None:
 
 def test_latex_special_characters() -> None:
     assert render.escape("a_b & 5% #1 {x} ±") == r"a\_b \& 5\% \#1 \{x\} $\pm$"
+    assert render.escape("P(y|x) < 1") == r"P(y\textbar{}x) \textless{} 1"

@@ -218,8 +218,7 @@ def test_keep_weights_keeps_a_checkpoint_that_predicts_the_same(tiny: Path, tmp_
     job, context = make_job(tiny, "SAT", registry), Context(tmp_path, Path("data"), registry, keep_weights=True)
     run_job(job, context, CPU, lambda values: None)
     trainer = make_trainer(job, registry)
-    payload = context.store.read_checkpoint(job.folder)
-    state = state_from_plain(trainer, torch.load(io.BytesIO(payload), weights_only=True))
+    state = state_from_plain(trainer, torch.load(tmp_path / job.folder / CHECKPOINT, weights_only=True))
     logits = trainer.predict(state.method, trainer.data.test).logits
     stored, _ = Store(tmp_path).read_prediction(job.folder, PREDICTION)
     assert (logits.numpy() == stored.logits).all()
@@ -259,6 +258,21 @@ def test_best_checkpoint_is_the_earliest_with_the_best_validation_accuracy(tiny:
     assert state.best["epoch"] == best
     chosen = trainer.chosen(state).state_dict()
     assert all(torch.equal(chosen[name], states[best][name]) for name in chosen)
+
+
+def test_a_network_that_overflows_in_its_last_step_is_no_result(tiny: Path, tmp_path: Path, registry: Registry) -> None:
+    settings = ("epochs=1", "batch_size=200", "optimizer.lr=1e30")
+    job, context = make_job(tiny, "SR", registry, *settings), Context(tmp_path, Path("data"), registry)
+    with pytest.raises(Diverged, match="not finite"):
+        run_job(job, context, CPU, lambda values: None)
+    assert context.store.state(job.folder) == "partial"
+
+
+def test_a_trial_of_a_few_steps_validates_on_a_few_batches(tiny: Path, registry: Registry) -> None:
+    task = load_task(str(tiny), ["checkpoint=best", "eval_batch_size=5"])
+    job = plan(task, ["SR"], [0], registry, "hash", max_steps=1)[0].jobs[0]
+    trainer = make_trainer(job, registry)
+    assert trainer.run_epoch(trainer.start()).best is not None
 
 
 def test_validation_reaches_a_method_that_asks_for_it(tiny: Path) -> None:

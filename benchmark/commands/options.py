@@ -4,6 +4,8 @@ import argparse
 import os
 from pathlib import Path
 
+from benchmark.config import check_coverages
+
 DATA_VARIABLE = "SELBENCH_DATA"
 
 
@@ -27,12 +29,10 @@ def whole(text: str, least: int) -> int:
 
 def coverage(text: str) -> float:
     try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not (0 < number <= 100 and (2 * number).is_integer()):
-        raise argparse.ArgumentTypeError(f"expected per cent above 0 and up to 100 in steps of 0.5, got '{text}'")
-    return number
+        check_coverages([float(text)])
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return float(text)
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,9 @@ from benchmark.commands.options import (
     positive,
 )
 from benchmark.commands.tables import write_tables
-from benchmark.config import TaskConfig, load_task
+from benchmark.config import TaskConfig, load_tasks
 from benchmark.errors import UserError
+from benchmark.names import match_labels
 from benchmark.store import Store
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         raise UserError("--json belongs to --dry-run; add --dry-run, or leave it out")
     data_dir = arguments.data_dir or default_data_dir()
     methods = make_registry(arguments.plugin)
-    tasks = [load_task(name, arguments.set) for name in dict.fromkeys(arguments.datasets or DEFAULT_TASKS)]
+    tasks = load_tasks(arguments.datasets or DEFAULT_TASKS, arguments.set)
     suites = [make_suite(task, arguments, methods, data_dir) for task in tasks]
     store = Store(arguments.results)
     if arguments.dry_run:
@@ -125,17 +126,17 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
 
 def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Methods", data_dir: Path) -> "Suite":
     """The grid of one task, everything about it checked before anything runs."""
-    from benchmark.jobs import Suite, label_owners, match_labels, plan
-    from benchmark.planning import check_recipe, empty_network, hash_of_data
+    from benchmark.jobs import Suite, label_owners, plan
+    from benchmark.planning import check_recipe, hash_of_data
     from benchmark.tables import pick_reference
 
     seeds = arguments.seed_list or range(arguments.seeds or task.seeds)
-    labels = match_labels(arguments.methods or task.methods, label_owners(methods))
-    reference = pick_reference(arguments.reference, task.reference, labels)
-    empty_network(task)
+    owners = label_owners(methods)
+    labels = match_labels(arguments.methods or task.methods, owners)
+    [default] = match_labels([task.reference], owners, f"reference of {task.name}:")[:1]
+    reference = pick_reference(arguments.reference, default, labels)
     data_sha256 = hash_of_data(task, data_dir, required=not arguments.dry_run)
-    if not arguments.dry_run:
-        check_recipe(task)
+    check_recipe(task, data_sha256)
     entries = plan(task, labels, dict.fromkeys(seeds), methods, data_sha256, arguments.max_steps)
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
     return Suite(task, entries, coverages, reference, arguments.test or "exact")
@@ -166,6 +167,8 @@ def run_jobs(suites: "list[Suite]", context: "Context", devices: list[str], argu
     missing = [job for job in jobs if store.state(job.folder) != "done"]
     for job in jobs:
         store.tidy(job.folder)
+    if arguments.keep_weights and len(missing) < len(jobs):
+        print("finished jobs keep the weights they have, if any: remove a record to train it again", file=sys.stderr)
     if not arguments.quiet:
         print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
     names = {entry.jobs[0].id: entry.label for suite in suites for entry in suite.entries}

@@ -7,7 +7,8 @@ from typing import Any
 
 from benchmark import render
 from benchmark.commands.options import add_selection, add_table_options
-from benchmark.errors import UserError, canonical, unknown_name
+from benchmark.errors import UserError
+from benchmark.names import canonical, unknown_name
 from benchmark.store import Store
 from benchmark.tables import build_tables, select
 
@@ -24,6 +25,7 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     manifests = {manifest["task"]: manifest for manifest in store.manifests()}
     if not manifests:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
+    store.check_writable()
     for name in select_tasks(arguments.datasets, list(manifests)):
         manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference, arguments.test)
         write_tables(manifest, store, show=True)

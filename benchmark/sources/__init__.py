@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.config import DataConfig
-from benchmark.errors import match_name
+from benchmark.names import unknown_name
 
 SOURCES = {
     "digits": "digits",
@@ -81,8 +81,9 @@ class Source(Protocol):
 
 
 def get_source(name: str) -> Source:
-    module = SOURCES[match_name(name, SOURCES, "data source")]
-    return cast(Source, importlib.import_module(f"benchmark.sources.{module}"))
+    if name not in SOURCES:
+        raise unknown_name(name, SOURCES, "data source")
+    return cast(Source, importlib.import_module(f"benchmark.sources.{SOURCES[name]}"))
 
 
 def describe(config: DataConfig) -> Facts:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmark.config import DataConfig
-from benchmark.errors import UserError
+from benchmark.errors import MissingData, UserError
 from benchmark.sources import Facts, Images, Loaded
 
 SHAPE = (3, 32, 32)
@@ -52,7 +52,7 @@ def load_torchvision(source: str, data_dir: Path, download: bool) -> Loaded:
             found = dataset(data_dir, train=train, download=download)
         except Exception as error:
             folder = data_dir / BINARY_FILES[source][0]
-            raise UserError(
+            raise MissingData(
                 f"no {source} in '{data_dir}', and it could not be downloaded ({type(error).__name__}); get the binary "
                 f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or name "
                 "another folder with --data-dir"

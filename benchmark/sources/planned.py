@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from benchmark.config import DataConfig
-from benchmark.errors import UserError
+from benchmark.errors import MissingData
 from benchmark.sources import Facts, Loaded
 
 FACTS = {
@@ -17,4 +17,4 @@ def describe(config: DataConfig) -> Facts:
 
 
 def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
-    raise UserError(f"images of '{config.source}' cannot be read by this version yet; --dry-run shows the plan")
+    raise MissingData(f"images of '{config.source}' cannot be read by this version yet; --dry-run shows the plan")
