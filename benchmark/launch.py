@@ -36,12 +36,6 @@ class Stop(Exception):
     """Raised by a watcher to end the run early; what runs is stopped, what is saved stays."""
 
 
-def default_device() -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
 def launch(jobs: Sequence[Job], context: Context, devices: Sequence[str], watch: Watch) -> None:
     """Run every job, one worker per entry of `devices`. A job that fails never stops the others."""
     if len(devices) == 1 or len(jobs) <= 1:

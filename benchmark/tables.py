@@ -79,12 +79,11 @@ def build_tables(manifest: dict[str, Any], store: Store) -> list[Table]:
     """All tables of a task: selective risk, the posterior-expected risk where the truth is known, further measures."""
     columns = load_columns(manifest, store)
     notes = tuple(run_notes(columns))
-    tables = [risk_table(manifest, columns, "risk", "Selective risk (%)", notes)]
+    tables = [risk_table(manifest, columns, "risk", f"Selective risk (%) on {manifest['title']}", notes)]
     if any(column.is_oracle for column in columns):
-        title = (
-            "Posterior-expected selective risk (%), the mean of 1 − P(ŷ|x) over kept images; the oracle is its floor"
-        )
-        tables.append(risk_table(manifest, columns, "expected_risk", title, ()))
+        title = f"Posterior-expected selective risk (%) on {manifest['title']}"
+        what = "the mean of 1 − P(ŷ|x) over kept images, of which the oracle is the floor"
+        tables.append(risk_table(manifest, columns, "expected_risk", f"{title} ({what})", ()))
     return [*tables, measures_table(manifest, columns)]
 
 
@@ -118,7 +117,7 @@ def risk_table(
     padding = ("",) * (len(columns) - len(judged))
     return Table(
         name=curve,
-        caption=f"{title} on {manifest['title']}: {caption(manifest, cells)}",
+        caption=f"{title}: {caption(manifest, cells)}",
         corner="coverage",
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in columns),

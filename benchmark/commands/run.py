@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -99,14 +98,27 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     suites = [make_suite(task, arguments, methods, data_dir) for task in tasks]
     store = Store(arguments.results)
     if arguments.dry_run:
-        from benchmark.planning import describe_plan, plan_text
+        return show_plan(suites, store, as_json=arguments.json)
+    return train(suites, store, arguments, methods, data_dir)
 
-        described = describe_plan(suites, store)
-        print(json.dumps(described, indent=1) if arguments.json else plan_text(described))
-        return 0
+
+def show_plan(suites: "list[Suite]", store: Store, *, as_json: bool) -> int:
+    from benchmark.planning import describe_plan, plan_text
+
+    described = describe_plan(suites, store)
+    print(json.dumps(described, indent=1) if as_json else plan_text(described))
+    return 0
+
+
+def train(
+    suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", data_dir: Path
+) -> int:
+    """Run what is missing, then show where things are and what failed."""
+    from benchmark.devices import choose_devices
     from benchmark.runner import Context
 
-    devices = choose_devices(arguments.device, arguments.workers, suites)
+    threads = max(suite.task.threads for suite in suites)
+    devices = choose_devices(arguments.device, arguments.workers, threads)
     store.check_writable()
     if not arguments.max_steps:
         for suite in suites:
@@ -184,30 +196,6 @@ def run_jobs(suites: "list[Suite]", context: "Context", devices: list[str], argu
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:
     return f"failed: {job.task.name} {job.method} seed {job.seed}: {reason} (see {store.root / job.folder})"
-
-
-def choose_devices(wanted: str, workers: int | None, suites: "list[Suite]") -> list[str]:
-    """One device name per worker."""
-    import torch
-
-    from benchmark.launch import default_device
-
-    name = default_device() if wanted == "auto" else wanted
-    try:
-        kind = torch.device(name).type
-    except RuntimeError:
-        kind = ""
-    if kind not in ("cpu", "cuda", "mps"):
-        raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N or mps")
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    index = torch.device(name).index or 0
-    if not available[kind] or (kind == "cuda" and index >= torch.cuda.device_count()):
-        raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
-    if kind == "cpu":
-        threads = max(suite.task.threads for suite in suites)
-        return ["cpu"] * (workers or max(1, (os.cpu_count() or 1) // threads))
-    devices = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if name == "cuda" else [name]
-    return [devices[i % len(devices)] for i in range(workers or len(devices))]
 
 
 def where_to_look(paths: list[Path], store: Store) -> str:

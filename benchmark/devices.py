@@ -1,0 +1,37 @@
+"""Where jobs run: one device name per worker."""
+
+import os
+
+import torch
+
+from benchmark.errors import UserError
+
+
+def choose_devices(wanted: str, workers: int | None, threads: int) -> list[str]:
+    """`auto`, `cpu`, `cuda`, `cuda:N` or `mps` → one for each worker; by default as many as GPUs, or as cores hold."""
+    name = default_device() if wanted == "auto" else wanted
+    kind = checked_kind(name, wanted)
+    if kind == "cpu":
+        return ["cpu"] * (workers or max(1, (os.cpu_count() or 1) // threads))
+    devices = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if name == "cuda" else [name]
+    return [devices[index % len(devices)] for index in range(workers or len(devices))]
+
+
+def default_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def checked_kind(name: str, wanted: str) -> str:
+    """The type of a device that exists here."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N or mps")
+    counts = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if (device.index or 0) >= counts[device.type]:
+        raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
+    return device.type
