@@ -34,11 +34,12 @@ class Pace:
         self.last_seen[job.folder] = time.monotonic()
 
     def epoch(self, job: Job, epochs_done: int) -> None:
-        now = time.monotonic()
+        now, left = time.monotonic(), job.task.epochs - epochs_done
         self.seconds[job.task.name] += now - self.last_seen[job.folder]
-        self.epochs[job.task.name] += 1
+        # A trial of a few steps leaps over epochs; a resumed job begins in the middle, but trains one at a time.
+        self.epochs[job.task.name] += self.to_go[job.folder] - left if job.max_steps else 1
         self.last_seen[job.folder] = now
-        self.to_go[job.folder] = job.task.epochs - epochs_done
+        self.to_go[job.folder] = left
 
     def finished(self, job: Job) -> None:
         self.to_go[job.folder] = 0

@@ -98,7 +98,7 @@ class Checkpoints:
         payload = self.store.read_checkpoint(self.trainer.job.folder)
         if payload is None:
             return self.trainer.start()
-        plain = torch.load(io.BytesIO(payload), weights_only=True, map_location=self.trainer.device)
+        plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
         self.seconds_before = plain["seconds"]
         self.environments = list(dict.fromkeys([*plain["environments"], *self.environments]))
         return state_from_plain(self.trainer, plain)
