@@ -93,7 +93,9 @@ class Pool:
     def start(self, device: str) -> Worker:
         ours, theirs = SPAWN.Pipe()
         process = SPAWN.Process(target=work, args=(theirs, self.context, device), daemon=True)
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is the parent's to handle
         process.start()
+        signal.signal(signal.SIGINT, handler)
         theirs.close()
         return Worker(process, ours, device)
 
@@ -135,8 +137,7 @@ class Pool:
 
 
 def work(connection: "Connection[Any, Any]", context: Context, device: str) -> None:
-    """The life of a worker process. Ctrl-C is the parent's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """The life of a worker process."""
 
     def tell(event: Event) -> None:
         try:
