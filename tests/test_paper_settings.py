@@ -9,6 +9,8 @@ import pytest
 
 from benchmark.config import CONFIG_DIR, TaskConfig, load_task
 from benchmark.jobs import label_owners, resolve_config
+from benchmark.sources import describe
+from benchmark.stats import LEVEL
 from methods import Registry
 
 PAPER = json.loads((Path(__file__).parent / "data" / "paper_settings.json").read_text())
@@ -57,8 +59,13 @@ def test_augmentation_and_checkpoint(published: str, name: str) -> None:
 
 
 @every_task
-def test_coverages(published: str, name: str) -> None:
+def test_data_and_evaluation(published: str, name: str) -> None:
+    paper, facts = PAPER["training"][published], describe(load_task(name).data)
+    assert facts.num_classes == paper["classes"]
+    if published.startswith("CIFAR"):
+        assert facts.num_train == paper["classes"] * paper["images_per_class"]
     assert list(load_task(name).coverages) == PAPER["evaluation"]["coverages"][published]
+    assert PAPER["evaluation"]["test"]["level"] == LEVEL
 
 
 @every_task
