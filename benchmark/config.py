@@ -188,9 +188,7 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         raise UserError(f"{path.name} extends itself: {' → '.join(p.name for p in (*seen, path))}")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"cannot read {path}: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"cannot read {path}: {error}") from None
     parent = tables.pop("extends", None)
     if parent is None:

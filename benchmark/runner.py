@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmark.data import DataSet, Split, prepare
+from benchmark.data import Split, prepare
 from benchmark.evaluate import measure, measure_oracle
 from benchmark.interface import Method
 from benchmark.jobs import Job, Methods
@@ -58,11 +58,14 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
         saver.save_if_due(state)
     method = trainer.chosen(state)
     record = describe(job, method, trainer, store)
-    record["provenance"] |= {"seconds": saver.seconds(), "environments": saver.environments}
     store.write_history(job.folder, state.history)
     if context.keep_weights:
         saver.save(state)
-    record["provenance"]["weights_kept"] = context.keep_weights
+    record["provenance"] |= {
+        "seconds": saver.seconds(),
+        "environments": saver.environments,
+        "weights_kept": context.keep_weights,
+    }
     store.write_record(job.folder, record)
     store.tidy(job.folder)
 
@@ -124,7 +127,7 @@ def describe(job: Job, method: Method, trainer: Trainer, store: Store) -> dict[s
         checksums[PREDICTION_VAL] = store.write_prediction(
             job.folder, PREDICTION_VAL, *predicted(trainer, method, data.val)
         )
-    posterior = known_posterior(data, len(labels))
+    posterior = None if data.posterior is None else data.posterior[: len(labels)]
     record = {
         "task": job.task.name,
         "method": job.method,
@@ -139,10 +142,6 @@ def describe(job: Job, method: Method, trainer: Trainer, store: Store) -> dict[s
     if posterior is not None:
         record["oracle"] = measure_oracle(posterior, labels)
     return record
-
-
-def known_posterior(data: DataSet, count: int) -> NDArray[np.float64] | None:
-    return None if data.posterior is None else data.posterior[:count]
 
 
 def predicted(trainer: Trainer, method: Method, split: Split) -> tuple[Stored, NDArray[np.int64]]:

@@ -37,10 +37,11 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 def coerce(value: Any, hint: Any, where: str) -> Any:
     """`value` as the type `hint`. Numbers may come as text (from the command line); nothing else is guessed."""
     origin = get_origin(hint)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+    is_config = isinstance(hint, type) and dataclasses.is_dataclass(hint)
+    if is_config or origin is dict:
         if not isinstance(value, Mapping):
             raise wrong_type(value, "a table", where)
-        return build(hint, value, where)
+        return build(hint, value, where) if is_config else dict(value)
     if origin is Literal:
         return coerce_choice(value, get_args(hint), where)
     if origin in (Union, types.UnionType):
@@ -51,10 +52,6 @@ def coerce(value: Any, hint: Any, where: str) -> Any:
         if not isinstance(items, (list, tuple)):
             raise wrong_type(value, "a list", where)
         return tuple(coerce(item, get_args(hint)[0], where) for item in items)
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise wrong_type(value, "a table", where)
-        return dict(value)
     return coerce_scalar(value, hint, where)
 
 

@@ -92,19 +92,19 @@ class Store:
             return None
         return payload
 
-    def write_error(self, folder: Path, text: str) -> Path:
-        path = self.root / folder / ERROR
-        write_atomically(path, text.encode())
-        return path
+    def write_error(self, folder: Path, text: str) -> None:
+        write_atomically(self.root / folder / ERROR, text.encode())
 
-    def tidy(self, folder: Path) -> None:
-        """Remove what a finished job needs no more, also where a crash came between its record and this."""
+    def tidy(self, folder: Path) -> bool:
+        """Remove what a finished job needs no more, also after a crash right behind its record; False if not done."""
         record = self.read_record(folder)
-        if record is not None:
-            kept = record["provenance"].get("weights_kept", False)
-            for path in (self.root / folder).iterdir():
-                if path.name == ERROR or path.suffix == ".tmp" or (path.name == CHECKPOINT and not kept):
-                    path.unlink(missing_ok=True)
+        if record is None:
+            return False
+        kept = record["provenance"].get("weights_kept", False)
+        for path in (self.root / folder).iterdir():
+            if path.name == ERROR or path.suffix == ".tmp" or (path.name == CHECKPOINT and not kept):
+                path.unlink(missing_ok=True)
+        return True
 
     def write_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
         write_json(self.root / "manifests" / f"{name}.json", manifest)

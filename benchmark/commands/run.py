@@ -145,7 +145,7 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     seeds = arguments.seed_list or range(arguments.seeds or task.seeds)
     owners = label_owners(methods)
     labels = match_labels(arguments.methods or task.methods, owners)
-    [default] = match_labels([task.reference], owners, f"reference of {task.name}:")[:1]
+    default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
     reference = pick_reference(arguments.reference, default, labels)
     data_sha256 = hash_of_data(task, data_dir, required=not arguments.dry_run)
     check_recipe(task, data_sha256)
@@ -176,9 +176,7 @@ def run_jobs(suites: "list[Suite]", context: "Context", devices: list[str], argu
 
     store = context.store
     jobs = [job for suite in suites for job in suite.jobs()]
-    missing = [job for job in jobs if store.state(job.folder) != "done"]
-    for job in jobs:
-        store.tidy(job.folder)
+    missing = [job for job in jobs if not store.tidy(job.folder)]
     if arguments.keep_weights and len(missing) < len(jobs):
         print("finished jobs keep the weights they have, if any: remove a record to train it again", file=sys.stderr)
     if not arguments.quiet:

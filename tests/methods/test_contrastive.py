@@ -227,7 +227,7 @@ def test_weights_and_anchors() -> None:
 
 
 def test_the_weight_is_not_trained() -> None:
-    """With the features held fixed, only cross-entropy reaches the logits."""
+    """The published gradient treats SR as a constant."""
     logits = torch.randn(4, 2, requires_grad=True)
     from methods.ccl_sc import softmax_response
 
