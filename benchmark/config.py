@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from benchmark.errors import UserError
 from benchmark.names import match_name
-from benchmark.schema import build, check
+from benchmark.schema import build, check, later
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables")
 """Folders of the results that are not tasks."""
@@ -29,13 +29,20 @@ class DataConfig:
     test_images: int = 0
     image_size: int = 0
     """Side length images are resized to; 0 = as they are."""
+    test_holdout: int = later(0)
+    """Leave so many test images out, drawn by the seed. The public code of the main paper: 1000."""
 
     def __post_init__(self) -> None:
         check(0 <= self.val < 1, f"val must be at least 0 and below 1, got {self.val}")
         check(not (self.val and self.official_val), "val and official_val exclude each other")
         check(len(self.mean) == len(self.std) > 0, "mean and std need one number per channel")
         check(all(s > 0 for s in self.std), "std must be positive")
-        check(min(self.train_images, self.test_images, self.image_size) >= 0, "sizes must not be negative")
+        sizes = (self.train_images, self.test_images, self.image_size, self.test_holdout)
+        check(min(sizes) >= 0, "sizes must not be negative")
+
+    @property
+    def has_validation(self) -> bool:
+        return self.val > 0 or self.official_val
 
 
 @dataclass(frozen=True)
@@ -82,13 +89,15 @@ class OptimizerConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    name: Literal["constant", "step", "cosine"] = "constant"
+    name: Literal["constant", "step", "cosine", "cyclic"] = "constant"
     factor: float = 1.0
     every: int = 1
     """step: the learning rate is multiplied by `factor` every so many epochs."""
+    cycles: int = later(1)
+    """cyclic: the number of times the rate falls from its full value to zero along a cosine."""
 
     def __post_init__(self) -> None:
-        check(self.every >= 1, "every must be at least 1")
+        check(min(self.every, self.cycles) >= 1, "every and cycles must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,10 @@ class TaskConfig:
     """CPU threads per job. The number changes the bits, so it belongs to the task and not to the machine."""
     checkpoint: Literal["last", "best"] = "last"
     """Which epoch is tested: the last, or the earliest with the best validation accuracy."""
+    evaluate_at: tuple[int, ...] = later(())
+    """Predictions are stored after so many epochs too."""
+    model_coverages: tuple[float, ...] = (95, 90, 85, 80, 75, 70)
+    """In per cent: where methods that are trained for one coverage are trained."""
     checkpoint_seconds: float = 60.0
     """An interrupted job loses at most about this much work."""
     method: dict[str, Any] = field(default_factory=dict)
@@ -126,12 +139,17 @@ class TaskConfig:
         )
         check(self.batch_size >= 2, f"batch_size must be at least 2, got {self.batch_size}")
         check(
-            self.checkpoint == "last" or self.data.val > 0 or self.data.official_val,
+            self.checkpoint == "last" or self.data.has_validation,
             "checkpoint = 'best' needs validation images: set data.val",
         )
         check(self.name not in RESERVED, f"a task cannot be called '{self.name}'; rename the file")
         check(bool(self.methods), "methods must name at least one method")
         check_coverages(self.coverages)
+        check_coverages(self.model_coverages)
+        check(
+            all(1 <= epoch <= self.epochs for epoch in self.evaluate_at),
+            f"evaluate_at must lie between 1 and epochs = {self.epochs}, got {list(self.evaluate_at)}",
+        )
         for name, settings in self.method.items():
             check(isinstance(settings, Mapping), f"method.{name} must be a table, got {settings!r}")
 

@@ -105,17 +105,26 @@ def prepare(config: DataConfig, data_dir: Path, seed: int, device: torch.device)
     loaded = load(config, data_dir)
     chosen = torch.randperm(len(loaded.train.labels), generator=rng.generator(seed, "split")).numpy()
     num_val = round(config.val * len(chosen))
-    train, val = loaded.train.take(np.sort(chosen[num_val:])), loaded.val
+    train, val, test, posterior = (
+        loaded.train.take(np.sort(chosen[num_val:])),
+        loaded.val,
+        loaded.test,
+        loaded.posterior,
+    )
     if num_val:
         val = loaded.train.take(np.sort(chosen[:num_val]))
+    if config.test_holdout:
+        shuffled = torch.randperm(len(test.labels), generator=rng.generator(seed, "hold-out")).numpy()
+        tested = np.sort(shuffled[config.test_holdout :])
+        test, posterior = test.take(tested), None if posterior is None else posterior[tested]
     return DataSet(
         train=on_device(train, device),
         val=None if val is None else on_device(val, device),
-        test=on_device(loaded.test, device),
+        test=on_device(test, device),
         mean=torch.tensor(config.mean, device=device),
         std=torch.tensor(config.std, device=device),
         num_classes=describe(config).num_classes,
-        posterior=loaded.posterior,
+        posterior=posterior,
     )
 
 

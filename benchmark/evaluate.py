@@ -7,25 +7,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark import metrics
-from benchmark.prediction import Floats
+from benchmark.prediction import Evidence
 from benchmark.scores import Confidence
 
 
-def measure(
-    logits: Floats,
-    labels: NDArray[np.int64],
-    scores: Mapping[str, Confidence],
-    posterior: NDArray[np.float64] | None = None,
-) -> dict[str, Any]:
-    """What a record keeps of a run: the classifier's metrics, and for each score its metrics and risk curve.
+def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, Any]:
+    """What a record keeps of a run: metrics of the classifier and of each score, and the oracle where there is one."""
+    logits, labels = evidence.prediction.logits, evidence.labels
+    measured: dict[str, Any] = {
+        "classifier": metrics.classifier_metrics(logits, labels),
+        "scores": measure_scores(evidence, scores),
+        "num_test": len(labels),
+    }
+    if evidence.posterior is not None:
+        measured["oracle"] = measure_oracle(evidence.posterior, labels)
+    return measured
+
+
+def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, dict[str, Any]]:
+    """Metrics and risk curve of each score.
 
     Where the posterior is known, the posterior-expected risk (mean of 1 − P(ŷ|x) over kept images) stands beside.
     """
-    predicted = logits.argmax(axis=1)
-    error = (predicted != labels).astype(np.float64)
+    predicted, posterior = evidence.prediction.logits.argmax(axis=1), evidence.posterior
+    error = (predicted != evidence.labels).astype(np.float64)
     expected = None if posterior is None else 1 - posterior[np.arange(len(predicted)), predicted]
-    measured = {name: measure_score(confidence, error, expected) for name, confidence in scores.items()}
-    return {"classifier": metrics.classifier_metrics(logits, labels), "scores": measured, "num_test": len(labels)}
+    return {name: measure_score(confidence, error, expected) for name, confidence in scores.items()}
 
 
 def measure_score(
@@ -34,7 +41,11 @@ def measure_score(
     ranking = {
         name: None if np.isnan(value) else value for name, value in metrics.ranking_metrics(confidence, error).items()
     }
-    found: dict[str, Any] = {**ranking, "risk": metrics.curve(confidence, error)}
+    found: dict[str, Any] = {
+        **ranking,
+        "risk": metrics.curve(confidence, error),
+        "percentile_risk": metrics.percentile_curve(confidence, error),
+    }
     if expected is not None:
         found["expected_risk"] = metrics.curve(confidence, expected)
         found["expected_aurc"] = metrics.aurc(confidence, expected)

@@ -4,14 +4,14 @@
 the whole checkpoint. `training_step` reads state and `after_step` writes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from benchmark.prediction import Prediction, Stored
+from benchmark.prediction import Evidence, Prediction, Stored
 from benchmark.scores import Confidence, softmax_response
 
 
@@ -64,8 +64,8 @@ class Validation:
     labels: Tensor
 
 
-class Method(nn.Module):
-    """A way to train a network that may abstain, and to score what it says."""
+class Contestant:
+    """What a method that trains and one that combines predictions both declare."""
 
     title: ClassVar[str]
     """One line for `list`."""
@@ -73,18 +73,36 @@ class Method(nn.Module):
     """Paper and year."""
     labels: ClassVar[Mapping[str, Mapping[str, Any]]]
     """Each name shown in tables → the config that makes it."""
+    needs_validation: ClassVar[bool] = False
+    """Reads the validation split; on a task without one its column is a dash."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Hyper-parameters, with the paper's values as defaults."""
+
+    @staticmethod
+    def scores(prediction: Stored) -> dict[str, Confidence]:
+        """Confidences by name, the published one first. Pure: computed again from stored predictions at any time."""
+        return {"SR": softmax_response(prediction.logits)}
+
+
+class Method(Contestant, nn.Module):
+    """A way to train a network that may abstain, and to score what it says."""
+
     extra_outputs: ClassVar[int] = 0
     """Outputs of the network beyond the K classes; they come last."""
     warmup: ClassVar[str | None] = None
     """The method that trains the first `config.warmup_epochs` epochs in this one's place."""
     num_views: ClassVar[int] = 1
     """Independently augmented views of each image per batch."""
-    needs_validation: ClassVar[bool] = False
-    """Whether `after_epoch` is given the validation split."""
-
-    @dataclass(frozen=True)
-    class Config:
-        """Hyper-parameters, with the paper's values as defaults."""
+    starts_from: ClassVar[str | None] = None
+    """The method whose final network, of the same seed, this one takes over; it trains nothing itself."""
+    one_per_coverage: ClassVar[str | None] = None
+    """Config field that is set to each of the task's `model_coverages` in turn: one training for each."""
+    stochastic: ClassVar[bool] = False
+    """`predict` draws random numbers; the core gives each batch its own stream."""
+    couples_samples: ClassVar[bool] = False
+    """The loss of a batch is not the mean of its samples' losses."""
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__()
@@ -100,21 +118,61 @@ class Method(nn.Module):
         """The only writer of state, called without gradients after each optimiser step."""
 
     def after_epoch(self, progress: Progress, validation: Validation | None) -> None:
-        """Called without gradients after each epoch this method trained."""
+        """Called without gradients after each epoch this method trained.
+
+        `validation` is the validation split if the method needs it.
+        """
+
+    def health(self) -> Mapping[str, Tensor]:
+        """0-d numbers at the end of an epoch for `history.csv`: what would show that a part does not work."""
+        return {}
 
     def predict(self, images: Tensor) -> Prediction[Tensor]:
-        """K class logits, never more; further outputs go to `aux`."""
+        """K class logits, never more; further outputs go to `aux`, each larger where there is more doubt."""
         logits, features = self.network(images)
         return Prediction(logits, features)
-
-    @staticmethod
-    def scores(prediction: Stored) -> dict[str, Confidence]:
-        """Confidences by name, the published one first. Pure: computed again from stored predictions at any time."""
-        return {"SR": softmax_response(prediction.logits)}
 
     def notes(self) -> list[str]:
         """What a reader of the table must know of this run, e.g. that a part of the method never started."""
         return []
+
+
+@dataclass(frozen=True)
+class Member:
+    """A training whose stored predictions a `Derived` method combines."""
+
+    method: str
+    """File of the method that trains it."""
+    seed: int
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the task that differ, e.g. {"schedule": {"name": "cyclic", "cycles": 5}}."""
+    epoch: int | None = None
+    """The state after so many epochs; None is the one the task tests."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A prediction made of others, and numbers worth knowing about how it was made."""
+
+    prediction: Stored
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+class Derived(Contestant):
+    """Combines stored predictions and trains nothing."""
+
+    @staticmethod
+    def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
+        """What must be trained; runs that the grid has anyway are not trained again."""
+        raise NotImplementedError
+
+    @staticmethod
+    def combine(config: Any, predictions: Sequence[Stored], validation: Sequence[Evidence]) -> Combination:
+        """One prediction from those of the members on the same images, in their order.
+
+        `validation` are the members' predictions on the validation split, empty where there is none.
+        """
+        raise NotImplementedError
 
 
 def accuracy(class_logits: Tensor, labels: Tensor) -> Tensor:

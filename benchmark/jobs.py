@@ -2,15 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
-from benchmark.interface import Method
+from benchmark.interface import Contestant, Derived, Member, Method
 from benchmark.names import canonical, unknown_name
 from benchmark.schema import build, identity
 from benchmark.store import folder_of
@@ -26,6 +26,7 @@ RECIPE = (
     "eval_batch_size",
     "threads",
     "checkpoint",
+    "evaluate_at",
 )
 """The fields of a task that every method of it shares and that can change a result."""
 
@@ -34,7 +35,7 @@ class Methods(Protocol):
     """What the core asks of the collection of methods; it never imports one."""
 
     def names(self) -> list[str]: ...
-    def get(self, name: str) -> type[Method]: ...
+    def get(self, name: str) -> type[Contestant]: ...
     def source_hash(self, name: str) -> str | None: ...
 
 
@@ -53,12 +54,20 @@ class Job:
     """Epochs that the method's declared warm-up trains in its place; follows from `config`."""
     max_steps: int = 0
     """Train and predict only so many batches of each phase, to try a configuration; 0 = all."""
+    needs: "tuple[Job, ...]" = ()
+    """Jobs that must be done before: what a derived method combines, or the training that a method starts from."""
 
     def identity(self) -> dict[str, Any]:
-        described = {name: identity(getattr(self.task, name)) for name in RECIPE}
+        described = {name: value for name, value in identity(self.task).items() if name in RECIPE}
         described |= {"method": self.method, "config": self.config, "data_sha256": self.data_sha256}
-        optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps}
+        needs = sorted({need.id for need in self.needs})
+        optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps, "needs": needs}
         return described | {key: value for key, value in optional.items() if value}
+
+    @property
+    def epochs(self) -> int:
+        """What it trains itself."""
+        return 0 if self.needs else self.task.epochs
 
     @cached_property
     def id(self) -> str:
@@ -76,11 +85,16 @@ class Entry:
     """A labelled method of a task: a column (or several, one per score) of its table."""
 
     label: str
+    method: str
     jobs: tuple[Job, ...]
+    coverage: float | None = None
+    """In per cent, for a training that is meant for one coverage."""
+    reason: str = ""
+    """Why the task cannot have this method; there are no jobs then."""
 
     @property
-    def method(self) -> str:
-        return self.jobs[0].method
+    def name(self) -> str:
+        return self.label if self.coverage is None else f"{self.label}@{self.coverage:g}"
 
 
 @dataclass(frozen=True)
@@ -91,12 +105,19 @@ class Suite:
     entries: tuple[Entry, ...]
     coverages: tuple[float, ...]
     reference: str
-    test: str
+    settings: dict[str, Any]
+    """What a table shows beyond its rows and columns."""
+    data_sha256: str
 
     def jobs(self) -> list[Job]:
-        """Each job once, seeds outermost, so that every column gets its first seeds early."""
+        """Each job once, after those it needs; seeds outermost, so that every column gets its first seeds early."""
         by_seed = sorted((job for entry in self.entries for job in entry.jobs), key=lambda job: job.seed)
-        return list({job.folder: job for job in by_seed}.values())
+        return list({job.folder: job for top in by_seed for job in (*top.needs, top)}.values())
+
+    def names(self) -> dict[str, str]:
+        """Job id → the name people know it by."""
+        members = {need.id: entry.name for entry in self.entries for job in entry.jobs for need in job.needs}
+        return members | {entry.jobs[0].id: entry.name for entry in self.entries if entry.jobs}
 
 
 def label_owners(methods: Methods) -> dict[str, str]:
@@ -116,7 +137,7 @@ def in_order(labels: Iterable[str], task: TaskConfig) -> list[str]:
     return sorted(labels, key=lambda label: place.get(canonical(label), len(place)))
 
 
-def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Method]) -> Any:
+def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Contestant], **fixed: Any) -> Any:
     """Defaults ← the task's settings of the file ← the label's own ← the task's settings of the label."""
     of_file: dict[str, Any] = {}
     of_label: dict[str, Any] = {}
@@ -125,12 +146,13 @@ def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Method
             of_label |= settings
         elif canonical(name) == canonical(owner):
             of_file |= settings
-    return build(method.Config, of_file | dict(method.labels[label]) | of_label, f"{task.name}: method.{label}")
+    settings = of_file | dict(method.labels[label]) | of_label | fixed
+    return build(method.Config, settings, f"{task.name}: method.{label}")
 
 
-def warmup_epochs(task: TaskConfig, label: str, method: type[Method], config: Any, names: Sequence[str]) -> int:
+def warmup_epochs(task: TaskConfig, label: str, method: type[Contestant], config: Any, names: Sequence[str]) -> int:
     """Epochs of the declared warm-up; a warm-up that leaves the method no epoch is refused."""
-    if method.warmup is None:
+    if not issubclass(method, Method) or method.warmup is None:
         return 0
     if method.warmup not in names:
         raise unknown_name(method.warmup, names, f"warm-up method of {label}:")
@@ -152,6 +174,63 @@ def check_settings(task: TaskConfig, methods: Methods, owners: Mapping[str, str]
         build(methods.get(known[0]).Config, settings, f"{task.name}: method.{name}")
 
 
+@dataclass(frozen=True)
+class Planner:
+    """Makes the jobs of one task."""
+
+    task: TaskConfig
+    methods: Methods
+    data_sha256: str
+    max_steps: int = 0
+
+    def entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
+        """One entry for a label, or one for each coverage that the method is trained for."""
+        method = self.methods.get(owner)
+        if method.needs_validation and not self.task.data.has_validation:
+            yield Entry(label, owner, (), reason="needs validation images, and data.val is 0")
+            return
+        field = method.one_per_coverage if issubclass(method, Method) else None
+        for coverage in self.task.model_coverages if field else (None,):
+            fixed = {field: coverage / 100} if field and coverage else {}
+            config = resolve_config(self.task, label, owner, method, **fixed)
+            yield Entry(label, owner, tuple(self.job(label, owner, config, seed) for seed in seeds), coverage)
+
+    def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
+        method = self.methods.get(owner)
+        warmup = warmup_epochs(self.task, label, method, config, self.methods.names())
+        needs = tuple(self.member(label, member) for member in members_of(method, config, seed, self.task.epochs))
+        source = self.methods.source_hash(owner)
+        settings = identity(config)
+        return Job(self.task, owner, settings, self.data_sha256, source, seed, warmup, self.max_steps, needs)
+
+    def member(self, label: str, member: Member) -> Job:
+        """A training that another job needs, as the grid itself would make it but for its recipe."""
+        if member.method not in self.methods.names():
+            raise unknown_name(member.method, self.methods.names(), f"method that {label} needs:")
+        planner = replace(self, task=changed_recipe(self.task, member.recipe, label))
+        first = next(iter(self.methods.get(member.method).labels))
+        config = resolve_config(planner.task, first, member.method, self.methods.get(member.method))
+        return planner.job(first, member.method, config, member.seed)
+
+
+def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:
+    """The task with some of its fields replaced; in a table of settings, only the values that are named."""
+    values = dict(vars(task))
+    for name, value in changes.items():
+        old = getattr(task, name, None)
+        values[name] = {**vars(old), **value} if is_dataclass(old) else value
+    plain = {name: vars(value) if is_dataclass(value) else value for name, value in values.items()}
+    return build(TaskConfig, plain, f"{task.name}: recipe of {label}")
+
+
+def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
+    if issubclass(method, Derived):
+        return method.members(config, seed, num_epochs)
+    if issubclass(method, Method) and method.starts_from is not None:
+        return [Member(method.starts_from, seed)]
+    return []
+
+
 def plan(
     task: TaskConfig,
     labels: Iterable[str],
@@ -163,13 +242,5 @@ def plan(
     """The entries of a task: each label with one job per seed."""
     owners = label_owners(methods)
     check_settings(task, methods, owners)
-    seeds, entries = list(seeds), []
-    for label in in_order(labels, task):
-        owner = owners[label]
-        config = resolve_config(task, label, owner, methods.get(owner))
-        source = methods.source_hash(owner)
-        warmup = warmup_epochs(task, label, methods.get(owner), config, methods.names())
-        settings = identity(config)
-        jobs = tuple(Job(task, owner, settings, data_sha256, source, seed, warmup, max_steps) for seed in seeds)
-        entries.append(Entry(label, jobs))
-    return tuple(entries)
+    planner, seeds = Planner(task, methods, data_sha256, max_steps), list(seeds)
+    return tuple(entry for label in in_order(labels, task) for entry in planner.entries(label, owners[label], seeds))

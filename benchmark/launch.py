@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 from benchmark.jobs import Job
 from benchmark.runner import Context, run_job
+from benchmark.trainer import Diverged
 
 SPAWN = multiprocessing.get_context("spawn")
 """A forked copy of a process that has computed on several threads hangs."""
@@ -24,7 +26,7 @@ SPAWN = multiprocessing.get_context("spawn")
 class Event:
     """What happened to a job, for whoever watches."""
 
-    kind: Literal["started", "epoch", "done", "failed"]
+    kind: Literal["started", "epoch", "done", "diverged", "failed"]
     job: Job
     values: dict[str, Any] = field(default_factory=dict)
 
@@ -36,13 +38,54 @@ class Stop(Exception):
     """Raised by a watcher to end the run early; what runs is stopped, what is saved stays."""
 
 
+@dataclass
+class Waiting:
+    """Jobs that are not begun, in order; one is ready when those it needs have ended."""
+
+    jobs: list[Job]
+    watch: Watch
+
+    def __post_init__(self) -> None:
+        self.unfinished = {job.folder for job in self.jobs}
+        self.failed: set[Path] = set()
+
+    def take(self) -> Job | None:
+        """The first job that can begin now."""
+        for index, job in enumerate(self.jobs):
+            if not any(need.folder in self.unfinished for need in job.needs):
+                return self.jobs.pop(index)
+        return None
+
+    def ended(self, event: Event) -> None:
+        """A job whose need failed fails with it."""
+        self.unfinished.discard(event.job.folder)
+        self.watch(event)
+        if event.kind == "failed":
+            self.failed.add(event.job.folder)
+            for job in [job for job in self.jobs if any(need.folder in self.failed for need in job.needs)]:
+                if job in self.jobs:
+                    self.jobs.remove(job)
+                    reason = f"it needs {event.job.method} seed {event.job.seed}, which failed"
+                    self.ended(Event("failed", job, {"reason": reason}))
+
+    def hear(self, event: Event) -> None:
+        if event.kind in ENDS:
+            self.ended(event)
+        else:
+            self.watch(event)
+
+
+ENDS = ("done", "diverged", "failed")
+
+
 def launch(jobs: Sequence[Job], context: Context, devices: Sequence[str], watch: Watch) -> None:
-    """Run every job, one worker per entry of `devices`. A job that fails never stops the others."""
+    """Run every job, one worker per entry of `devices`. A job that fails costs only those that need it."""
+    waiting = Waiting(list(jobs), watch)
     if len(devices) == 1 or len(jobs) <= 1:
-        for job in jobs:
-            run_watched(job, context, devices[0], watch)
+        while (job := waiting.take()) is not None:
+            run_watched(job, context, devices[0], waiting.hear)
     else:
-        Pool(context, watch).run(list(jobs), devices[: len(jobs)])
+        Pool(context, waiting).run(devices[: len(jobs)])
 
 
 def run_watched(job: Job, context: Context, device: str, watch: Watch) -> None:
@@ -52,6 +95,9 @@ def run_watched(job: Job, context: Context, device: str, watch: Watch) -> None:
         run_job(job, context, torch.device(device), lambda values: watch(Event("epoch", job, values)))
     except (Stop, KeyboardInterrupt):
         raise
+    except Diverged as error:
+        watch(Event("diverged", job, {"reason": f"diverged: {error}"}))
+        return
     except Exception as error:
         context.store.write_error(job.folder, traceback.format_exc())
         reason = " ".join(f"{type(error).__name__}: {error}".split())
@@ -73,20 +119,19 @@ class Pool:
     """Worker processes that are handed one job at a time. One that dies fails its job and is replaced."""
 
     context: Context
-    watch: Watch
+    waiting: Waiting
     workers: list[Worker] = field(default_factory=list)
 
-    def run(self, jobs: list[Job], devices: Sequence[str]) -> None:
-        waiting = list(reversed(jobs))
+    def run(self, devices: Sequence[str]) -> None:
         try:
             self.workers = [self.start(device) for device in devices]
-            for worker in self.workers:
-                self.hand_out(worker, waiting)
+            self.hand_out()
             while any(worker.job for worker in self.workers):
                 ready = wait([worker.connection for worker in self.workers if worker.job])
                 for index, worker in enumerate(self.workers):
                     if worker.connection in ready:
-                        self.workers[index] = self.attend(worker, waiting)
+                        self.workers[index] = self.attend(worker)
+                self.hand_out()
         finally:
             self.stop()
 
@@ -99,34 +144,34 @@ class Pool:
         theirs.close()
         return Worker(process, ours, device)
 
-    def hand_out(self, worker: Worker, waiting: list[Job]) -> None:
-        worker.job = waiting.pop() if waiting else None
-        with contextlib.suppress(OSError):  # a worker that is dead is noticed when it is attended to
-            worker.connection.send(worker.job)
+    def hand_out(self) -> None:
+        """Give every idle worker a job, as far as some are ready."""
+        for worker in self.workers:
+            if worker.job is None:
+                worker.job = self.waiting.take()
+                if worker.job is not None:
+                    with contextlib.suppress(OSError):  # a worker that is dead is noticed when it is attended to
+                        worker.connection.send(worker.job)
 
-    def attend(self, worker: Worker, waiting: list[Job]) -> Worker:
-        """Pass on what a worker says; give it, or the one that replaces it, the next job."""
+    def attend(self, worker: Worker) -> Worker:
+        """Pass on what a worker says; one that died is replaced."""
         try:
             event: Event = worker.connection.recv()
         except (EOFError, OSError):
-            return self.replace(worker, waiting)
-        self.watch(event)
-        if event.kind in ("done", "failed"):
-            self.hand_out(worker, waiting)
+            return self.replace(worker)
+        if event.kind in ENDS:
+            worker.job = None
+        self.waiting.hear(event)
         return worker
 
-    def replace(self, dead: Worker, waiting: list[Job]) -> Worker:
+    def replace(self, dead: Worker) -> Worker:
         dead.process.join()
         dead.connection.close()
         reason = f"its worker process died (exit code {dead.process.exitcode})"
         job, dead.job = dead.job, None
         if job is not None:
-            self.watch(Event("failed", job, {"reason": reason}))
-        if not waiting:
-            return dead
-        worker = self.start(dead.device)
-        self.hand_out(worker, waiting)
-        return worker
+            self.waiting.ended(Event("failed", job, {"reason": reason}))
+        return self.start(dead.device) if self.waiting.jobs else dead
 
     def stop(self) -> None:
         for worker in self.workers:
@@ -146,5 +191,5 @@ def work(connection: "Connection[Any, Any]", context: Context, device: str) -> N
             os._exit(1)  # the parent is gone; what is saved stays
 
     with contextlib.suppress(EOFError):
-        while (job := connection.recv()) is not None:
-            run_watched(job, context, device, tell)
+        while True:
+            run_watched(connection.recv(), context, device, tell)

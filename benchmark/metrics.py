@@ -49,6 +49,19 @@ def selective_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) 
     return np.asarray(curve[kept(coverage, len(curve)) - 1])
 
 
+def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> Array:
+    """The rule of the public codes: keep everything at or above the (1−c) percentile, interpolated linearly.
+
+    A tied block is kept whole, so more than c·n may be kept.
+    """
+    confidence, loss = np.asarray(confidence, np.float64), np.asarray(loss, np.float64)
+    thresholds = np.percentile(confidence, 100 - 100 * np.atleast_1d(coverage))
+    order = np.argsort(confidence)
+    first = np.searchsorted(confidence[order], thresholds, side="left")
+    from_here = np.cumsum(loss[order][::-1])[::-1]
+    return np.asarray(from_here[first] / (len(order) - first))
+
+
 def aurc(confidence: ArrayLike, loss: ArrayLike) -> float:
     """AURC = (1/n) Σ_k R_k: mean selective risk over all coverages."""
     return float(risk_curve(ranked_loss(confidence, loss)).mean())
@@ -133,6 +146,11 @@ def top_ties(confidence: ArrayLike) -> float:
     """Share of samples that tie for the highest confidence: above 0.001 the risk at low coverage is an average."""
     confidence = np.asarray(confidence)
     return float((confidence == confidence.max()).mean())
+
+
+def percentile_curve(confidence: ArrayLike, loss: ArrayLike) -> Sequence[float]:
+    """The same coverages by the rule of the public codes."""
+    return [float(r) for r in percentile_risk(confidence, loss, CURVE_COVERAGES)]
 
 
 def curve(confidence: ArrayLike, loss: ArrayLike) -> Sequence[float]:

@@ -1,5 +1,6 @@
 """What a command would do: checks before training, and the plan that --dry-run shows."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ def check_recipe(task: TaskConfig, data_sha256: str) -> None:
     facts = describe(task.data)
     if facts.num_train - round(task.data.val * facts.num_train) < 2:
         raise UserError(f"data.val = {task.data.val:g} leaves fewer than 2 of {facts.num_train} training images")
+    if facts.num_test < 1:
+        raise UserError(f"data.test_holdout = {task.data.test_holdout} leaves no test image; make it smaller")
 
 
 def empty_network(task: TaskConfig) -> Network:
@@ -54,14 +57,14 @@ def describe_plan(suites: list[Suite], store: Store) -> dict[str, Any]:
 
 def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
     task, facts = suite.task, describe(suite.task.data)
-    labels = {entry.jobs[0].id: entry.label for entry in suite.entries}
+    names = suite.names()
     jobs = [
         {
-            "label": labels[job.id],
+            "label": names[job.id],
             "method": job.method,
             "seed": job.seed,
             "job": job.id,
-            "epochs": task.epochs,
+            "epochs": job.epochs,
             "warmup_epochs": job.warmup_epochs,
             "state": store.state(job.folder),
         }
@@ -72,9 +75,10 @@ def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
     weights = sum(parameter.numel() for parameter in empty_network(task).parameters())
     return {
         "task": task.name,
-        "data": "absent" if suite.entries[0].jobs[0].data_sha256 == ABSENT else "present",
+        "data": "absent" if suite.data_sha256 == ABSENT else "present",
         "jobs": jobs,
-        "epochs": sum(job["epochs"] for job in jobs if job["state"] != "done"),
+        "impossible": {entry.label: entry.reason for entry in suite.entries if entry.reason},
+        "epochs": sum(job["epochs"] for job in jobs if job["state"] in ("new", "partial")),
         "disk_bytes": prediction_bytes * len(jobs),
         "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
         "network_parameters": weights,
@@ -91,10 +95,13 @@ def suite_text(task: dict[str, Any]) -> str:
         for job in task["jobs"]
     ]
     grid = tabulate(rows, ["method", "seed", "state", "epochs", "of them warm-up", "job"], tablefmt="simple")
-    counts = {state: sum(job["state"] == state for job in task["jobs"]) for state in ("done", "partial", "new")}
-    states = ", ".join(f"{count} {state}" for state, count in counts.items())
+    counts = Counter(job["state"] for job in task["jobs"])
+    states = ", ".join(f"{counts[state]} {state}" for state in ("done", "partial", "new"))
+    states += f", {counts['diverged']} diverged" if counts["diverged"] else ""
+    impossible = "".join(f"\n{label}: {reason}" for label, reason in task["impossible"].items())
     return (
         f"{task['task']} (data {task['data']}, network of {task['network_parameters']:,} parameters)\n{grid}\n"
         f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train; about "
         f"{task['disk_bytes'] / 1e6:.1f} MB of results, up to {task['checkpoint_bytes'] / 1e6:.1f} MB per running job"
+        f"{impossible}"
     )

@@ -23,3 +23,12 @@ class Prediction(Generic[Array]):
 
 
 Stored = Prediction[Floats]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is stored of a run on one split: what it said, what was right, and the truth where it is known."""
+
+    prediction: Stored
+    labels: NDArray[np.int64]
+    posterior: NDArray[np.float64] | None = None

@@ -25,7 +25,7 @@ class Pace:
     workers: int
 
     def __post_init__(self) -> None:
-        self.to_go = {job.folder: job.task.epochs for job in self.jobs}
+        self.to_go = {job.folder: job.epochs for job in self.jobs}
         self.last_seen = dict.fromkeys(self.to_go, 0.0)
         self.seconds = {job.task.name: 0.0 for job in self.jobs}
         self.epochs = {job.task.name: 0 for job in self.jobs}
@@ -95,11 +95,11 @@ class Watcher:
         self.finished += 1
         self.pace.finished(event.job)
         self.bar.update()
-        failed = event.kind == "failed"
+        failed = event.kind != "done"
         if failed:
             self.failures.append((event.job, event.values["reason"]))
         if failed or not (self.live or self.quiet):
-            state = f"FAILED: {event.values['reason']}" if failed else "done"
+            state = {"done": "done", "failed": "FAILED: "}.get(event.kind, "") + event.values.get("reason", "")
             eta = f", ETA {self.pace.eta()}" if self.finished < len(self.jobs) else ""
             self.bar.write(f"[{self.finished}/{len(self.jobs)}] {self.name(event.job)}: {state}{eta}", file=sys.stderr)
         if failed and self.fail_fast:

@@ -9,11 +9,30 @@ from tabulate import tabulate
 from benchmark.tables import Cell, Table
 
 MISSING = "–"
+WIDEST = 12
+"""Columns of a table that is not turned."""
 
 
-def body(table: Table, show: Callable[[Cell], str]) -> list[list[str]]:
-    cells = [[table.cells.get((row, column)) for column in table.columns] for row in table.rows]
-    return [[row, *(show(c) if c else MISSING for c in line)] for row, line in zip(table.rows, cells, strict=True)]
+Grid = tuple[list[str], list[list[str]], list[list[str]]]
+"""Heading, rows and the rows below the line, each row with its label first."""
+
+
+def grid(table: Table, show: Callable[[Cell], str], escape: Callable[[str], str] = str) -> Grid:
+    """The texts of a table. One with more columns than a page holds is turned: a row for each method."""
+
+    def text(cell: Cell | None) -> str:
+        if cell is None:
+            return escape(MISSING)
+        return show(cell) if cell.values else "diverged"
+
+    heading = [escape(table.corner), *map(escape, table.columns)]
+    rows = [[escape(row), *(text(table.cells.get((row, column))) for column in table.columns)] for row in table.rows]
+    below = [[escape(name), *map(escape, texts)] for name, texts in table.summary.items()]
+    if len(table.columns) <= WIDEST:
+        return heading, rows, below
+    turned = [list(line) for line in zip(heading, *rows, *below, strict=True)]
+    turned[0][0] = escape(f"method \\ {table.corner}")
+    return turned[0], turned[1:], []
 
 
 def markdown(tables: Sequence[Table]) -> str:
@@ -21,10 +40,10 @@ def markdown(tables: Sequence[Table]) -> str:
 
 
 def markdown_table(table: Table) -> str:
-    rows = body(table, markdown_cell) + [[name, *texts] for name, texts in table.summary.items()]
-    align = ("right",) * (len(table.columns) + 1)
-    grid = tabulate(rows, [table.corner, *table.columns], tablefmt="pipe", colalign=align, disable_numparse=True)
-    return "\n\n".join([table.caption, grid, *table.notes])
+    heading, rows, below = grid(table, markdown_cell)
+    align = ("right",) * len(heading)
+    text = tabulate(rows + below, heading, tablefmt="pipe", colalign=align, disable_numparse=True)
+    return "\n\n".join([table.caption, text, *table.notes])
 
 
 def markdown_cell(cell: Cell) -> str:
@@ -81,11 +100,9 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def latex_table(table: Table) -> str:
-    lines = [" & ".join(map(escape, [table.corner, *table.columns])) + r" \\", r"\midrule"]
-    lines += [" & ".join([escape(label), *cells]) + r" \\" for label, *cells in body(table, latex_cell)]
-    if table.summary:
-        lines.append(r"\midrule")
-    lines += [" & ".join(map(escape, [name, *texts])) + r" \\" for name, texts in table.summary.items()]
+    heading, rows, below = grid(table, latex_cell, escape)
+    lines = [" & ".join(heading) + r" \\", r"\midrule", *(" & ".join(row) + r" \\" for row in rows)]
+    lines += [r"\midrule", *(" & ".join(row) + r" \\" for row in below)] if below else []
     notes = "".join(f"\n\\par\\smallskip\\footnotesize {escape(note)}" for note in table.notes)
     return "\n".join(
         [
@@ -94,7 +111,7 @@ def latex_table(table: Table) -> str:
             rf"\caption{{{escape(table.caption)}}}",
             r"\smallskip",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{r{'l' * len(table.columns)}}}",
+            rf"\begin{{tabular}}{{r{'l' * (len(heading) - 1)}}}",
             r"\toprule",
             *lines,
             r"\bottomrule",
@@ -119,8 +136,8 @@ def csv(tables: Sequence[Table]) -> str:
             "table": table.name,
             "row": row,
             "column": column,
-            "mean": np.mean(cell.values),
-            "std": np.std(cell.values),
+            "mean": np.mean(cell.values) if cell.values else np.nan,
+            "std": np.std(cell.values) if cell.values else np.nan,
             "n": len(cell.values),
             "wanted": cell.wanted,
             "reference_is": cell.verdict,

@@ -10,7 +10,16 @@ from typing import Literal
 import torch
 
 Purpose = Literal[
-    "split", "initialisation", "extra outputs", "method state", "order", "augmentation", "model noise", "method noise"
+    "split",
+    "initialisation",
+    "extra outputs",
+    "method state",
+    "order",
+    "augmentation",
+    "model noise",
+    "method noise",
+    "evaluation noise",
+    "hold-out",
 ]
 
 

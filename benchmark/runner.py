@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from benchmark.data import Split, prepare
-from benchmark.evaluate import measure, measure_oracle
-from benchmark.interface import Method
+from benchmark.data import prepare
+from benchmark.derive import combine, finished
+from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
-from benchmark.prediction import Prediction, Stored
+from benchmark.outputs import Outputs, heading
 from benchmark.provenance import environment, provenance
-from benchmark.store import PREDICTION, Store
-from benchmark.trainer import Diverged, State, Trainer, state_from_plain, state_to_plain
-
-PREDICTION_VAL = "prediction-val.npz"
+from benchmark.store import Store
+from benchmark.trainer import Diverged, State, Trainer, network_of, state_from_plain, state_to_plain, trainable
 
 Report = Callable[[dict[str, Any]], None]
 """Called after each epoch with the numbers a person wants to see."""
@@ -35,6 +31,9 @@ class Context:
     data_dir: Path
     methods: Methods
     keep_weights: bool = False
+    keep_features: bool = False
+    awaited: frozenset[Path] = frozenset()
+    """Folders of jobs whose final weights another job starts from; they go when the command ends."""
 
     @property
     def store(self) -> Store:
@@ -42,32 +41,56 @@ class Context:
 
 
 def run_job(job: Job, context: Context, device: torch.device, report: Report) -> None:
-    """Train, predict, measure, record; continues from the last checkpoint, and does nothing for a finished job."""
+    """From a description to a record; continues from the last checkpoint, and does nothing for a finished job.
+
+    A training that diverges raises Diverged, and its record says so: it would diverge again.
+    """
     store = context.store
-    if store.state(job.folder) == "done":
+    if store.state(job.folder) in ("done", "diverged"):
         return
     make_deterministic(job.task.threads, device)
-    started = time.monotonic()
+    method = context.methods.get(job.method)
+    try:
+        if issubclass(method, Derived):
+            record = combine(job, method, store)
+        else:
+            record = train(job, context, device, report)
+    except Diverged as error:
+        store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance()})
+        store.tidy(job.folder)
+        raise
+    store.write_record(job.folder, record)
+    if job.folder not in context.awaited:
+        store.tidy(job.folder)
+
+
+def train(job: Job, context: Context, device: torch.device, report: Report) -> dict[str, Any]:
+    """Train, or take over what another job trained; predict and measure. Returns the record, to be written last."""
+    store, owner = context.store, job.needs[0] if job.needs else job
+    if job.needs:
+        finished(store, owner)
     data = prepare(job.task.data, context.data_dir, job.seed, device)
-    trainer = Trainer(job, context.methods, data, device)
-    saver = Checkpoints(trainer, store, started)
+    trainer = Trainer(owner, context.methods, data, device)
+    saver = Checkpoints(trainer, store, job.folder)
+    outputs = Outputs(trainer, store, job.folder, context.keep_features)
     state = saver.restore()
-    while state.epoch < job.task.epochs:
+    while state.epoch < owner.task.epochs:
+        before = state.epoch
         state = trainer.run_epoch(state)
         report({**state.history[-1], "epochs_done": state.epoch})
+        for epoch in owner.task.evaluate_at:
+            if before < epoch <= state.epoch:
+                outputs.write_epoch(state.method, epoch)
         saver.save_if_due(state)
     method = trainer.chosen(state)
-    record = describe(job, method, trainer, store)
+    if job.needs:
+        method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
+    record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
     store.write_history(job.folder, state.history)
-    if context.keep_weights:
+    if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
-    record["provenance"] |= {
-        "seconds": saver.seconds(),
-        "environments": saver.environments,
-        "weights_kept": context.keep_weights,
-    }
-    store.write_record(job.folder, record)
-    store.tidy(job.folder)
+    spent = {"seconds": saver.seconds(), "environments": saver.environments, "weights_kept": context.keep_weights}
+    return {**record, "checksums": outputs.checksums, "provenance": {**provenance(), **spent}}
 
 
 def make_deterministic(threads: int, device: torch.device) -> None:
@@ -81,24 +104,24 @@ def make_deterministic(threads: int, device: torch.device) -> None:
 
 @dataclass
 class Checkpoints:
-    """Saves the state at epoch ends, at most once per `checkpoint_seconds`, and brings it back."""
+    """Saves the state of a training at epoch ends, at most once per `checkpoint_seconds`, and brings it back."""
 
     trainer: Trainer
     store: Store
-    started: float
+    folder: Path
     seconds_before: float = 0.0
 
     def __post_init__(self) -> None:
-        job = self.trainer.job
-        self.environments = [environment(self.trainer.device, job.task.threads)]
-        self.saved = self.started
+        self.environments = [environment(self.trainer.device, self.trainer.job.task.threads)]
+        self.started = self.saved = time.monotonic()
 
     def seconds(self) -> float:
         """Time spent on the job, earlier attempts included as far as they were saved."""
         return self.seconds_before + time.monotonic() - self.started
 
     def restore(self) -> State:
-        payload = self.store.read_checkpoint(self.trainer.job.folder)
+        """From the job's own checkpoint, or the final one of the job it starts from; else from the beginning."""
+        payload = self.store.read_checkpoint(self.folder) or self.store.read_checkpoint(self.trainer.job.folder)
         if payload is None:
             return self.trainer.start()
         plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
@@ -114,41 +137,5 @@ class Checkpoints:
         plain = {**state_to_plain(state), "seconds": self.seconds(), "environments": self.environments}
         buffer = io.BytesIO()
         torch.save(plain, buffer)
-        self.store.write_checkpoint(self.trainer.job.folder, buffer.getvalue())
+        self.store.write_checkpoint(self.folder, buffer.getvalue())
         self.saved = time.monotonic()
-
-
-def describe(job: Job, method: Method, trainer: Trainer, store: Store) -> dict[str, Any]:
-    """Predict and measure; stores the predictions and returns the record, which the caller writes last."""
-    data = trainer.data
-    test, labels = predicted(trainer, method, data.test)
-    checksums = {PREDICTION: store.write_prediction(job.folder, PREDICTION, test, labels)}
-    if data.val is not None:
-        checksums[PREDICTION_VAL] = store.write_prediction(
-            job.folder, PREDICTION_VAL, *predicted(trainer, method, data.val)
-        )
-    posterior = None if data.posterior is None else data.posterior[: len(labels)]
-    record = {
-        "task": job.task.name,
-        "method": job.method,
-        "job": job.id,
-        "seed": job.seed,
-        "identity": job.identity(),
-        **measure(test.logits, labels, method.scores(test), posterior),
-        "notes": method.notes(),
-        "checksums": checksums,
-        "provenance": provenance(),
-    }
-    if posterior is not None:
-        record["oracle"] = measure_oracle(posterior, labels)
-    return record
-
-
-def predicted(trainer: Trainer, method: Method, split: Split) -> tuple[Stored, NDArray[np.int64]]:
-    """The method's prediction on a split as numpy arrays, with the labels."""
-    found = trainer.predict(method, split)
-    aux = {name: value.float().cpu().numpy() for name, value in found.aux.items()}
-    logits = found.logits.float().cpu().numpy()
-    if not np.isfinite(logits).all():
-        raise Diverged("the trained network's outputs are not finite")
-    return Prediction(logits, None, aux), split.labels[: len(logits)].cpu().numpy()

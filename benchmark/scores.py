@@ -1,8 +1,8 @@
-"""Confidence scores: pure float64 functions of logits. **Larger always means more confident (kept first).**"""
+"""Confidence scores: pure float64 functions of logits or features. **Larger always means more confident.**"""
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 
 from benchmark.prediction import Floats
 
@@ -29,7 +29,81 @@ def abstention(logits: Floats, abstain: Floats) -> Confidence:
     return np.asarray(np.logaddexp(0.0, gap), dtype=np.float64)
 
 
+def margin(logits: Floats) -> Confidence:
+    """p₍₁₎ − p₍₂₎, as −log(1 − p₍₁₎ + p₍₂₎): the same ranking, without ties where p₍₁₎ rounds to 1."""
+    log_p = np.sort(log_softmax(np.asarray(logits, np.float64), axis=1), axis=1)
+    return np.asarray(-np.logaddexp(logsumexp(log_p[:, :-1], axis=1), log_p[:, -2]))
+
+
+def negative_entropy(logits: Floats) -> Confidence:
+    """Σ_j p_j log p_j."""
+    log_p = log_softmax(np.asarray(logits, np.float64), axis=1)
+    return np.asarray((np.exp(log_p) * log_p).sum(axis=1))
+
+
+def max_logit(logits: Floats) -> Confidence:
+    return np.asarray(np.asarray(logits, np.float64).max(axis=1))
+
+
+def energy(logits: Floats) -> Confidence:
+    """log Σ_j exp(u_j)."""
+    return np.asarray(logsumexp(np.asarray(logits, np.float64), axis=1))
+
+
+def doctor(logits: Floats) -> Confidence:
+    """D_α = −(1−g)/g with g = Σ_j p_j²; 1 − g = Σ_j p_j(1−p_j), and 1 − p_max is the sum of the others."""
+    p = np.sort(np.exp(log_softmax(np.asarray(logits, np.float64), axis=1)), axis=1)
+    rest = np.concatenate([1 - p[:, :-1], p[:, :-1].sum(axis=1, keepdims=True)], axis=1)
+    return np.asarray(-(p * rest).sum(axis=1) / (p**2).sum(axis=1))
+
+
+def max_logit_pnorm(logits: Floats, p: int) -> Confidence:
+    """max_k (u_k − μ)/‖u − μ‖_p with μ the mean logit; p = 0 leaves the norm away. Does not depend on temperature."""
+    u = np.asarray(logits, np.float64)
+    centred = u - u.mean(axis=1, keepdims=True)
+    top = centred.max(axis=1)
+    if p == 0:
+        return np.asarray(top)
+    norm = np.linalg.norm(centred, ord=p, axis=1)
+    return np.asarray(np.divide(top, norm, out=np.zeros_like(top), where=norm > 0))
+
+
+def nearest_neighbour(features: Floats, train: Floats, k: int = 50) -> Confidence:
+    """−‖f̂ − f̂₍ₖ₎‖², the distance of unit features to the k-th nearest training image."""
+    query, known = unit(features), unit(train)
+    k = min(k, len(known))
+    parts = np.array_split(query, max(1, len(query) * len(known) // 20_000_000))
+    similar = [np.partition(part @ known.T, len(known) - k, axis=1)[:, len(known) - k] for part in parts]
+    return np.asarray(2 * np.concatenate(similar) - 2)
+
+
+def unit(features: Floats) -> NDArray[np.float64]:
+    f = np.asarray(features, np.float64)
+    return np.asarray(f / np.maximum(np.linalg.norm(f, axis=1, keepdims=True), 1e-12))
+
+
+def mahalanobis(features: Floats, train: Floats, labels: NDArray[np.int64]) -> Confidence:
+    """−min_c (f−μ_c)ᵀ Σ⁺ (f−μ_c) with class means and one covariance of the training features."""
+    f, known = np.asarray(features, np.float64), np.asarray(train, np.float64)
+    means = np.stack([known[labels == c].mean(axis=0) for c in np.unique(labels)])
+    centred = known - means[np.unique(labels, return_inverse=True)[1]]
+    precision = np.linalg.pinv(centred.T @ centred / len(known), hermitian=True)
+    distances = [((f - mean) @ precision * (f - mean)).sum(axis=1) for mean in means]
+    return np.asarray(-np.min(distances, axis=0))
+
+
 TITLES = {
     "SR": "softmax response, ranked by its log-odds",
     "abstention": "the method's own abstention output, −log p(abstain)",
+    "selection": "the method's own selection head",
+    "variance": "minus the variance of the predicted class's probability over stochastic passes",
+    "mutual information": "minus the mutual information between prediction and stochastic pass",
+    "margin": "difference of the two largest probabilities",
+    "entropy": "minus the entropy of the class probabilities",
+    "max logit": "the largest logit",
+    "energy": "log-sum-exp of the logits",
+    "DOCTOR": "−(1−g)/g with g the sum of squared probabilities",
+    "pNorm": "largest centred logit over the logits' p-norm; p by validation AURC, SR if none is better",
+    "kNN": "closeness to the 50th nearest training feature (needs --keep-features)",
+    "Mahalanobis": "closeness to the nearest class mean of the training features (needs --keep-features)",
 }

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmark.errors import UserError
-from benchmark.prediction import Prediction, Stored
+from benchmark.prediction import Evidence, Prediction
 
-RECORD, PREDICTION, HISTORY, CHECKPOINT, ERROR = (
-    "record.json",
-    "prediction.npz",
-    "history.csv",
-    "checkpoint.pt",
-    "error.txt",
-)
+RECORD, HISTORY, CHECKPOINT, ERROR = "record.json", "history.csv", "checkpoint.pt", "error.txt"
+PREDICTION, PREDICTION_VAL, PREDICTION_TRAIN = "prediction.npz", "prediction-val.npz", "prediction-train.npz"
+
+
+def at_epoch(name: str, epoch: int) -> str:
+    """The file of a prediction that was made before the end of training."""
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{epoch}{dot}{suffix}"
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,10 @@ class Store:
             ) from None
 
     def state(self, folder: Path) -> str:
-        """done: the record is there; partial: a checkpoint is; new: neither."""
-        if self.read_record(folder) is not None:
-            return "done"
+        """done: the record is there; diverged: it says that there is no result; partial: a checkpoint; new: nothing."""
+        record = self.read_record(folder)
+        if record is not None:
+            return "diverged" if "diverged" in record else "done"
         return "partial" if (self.root / folder / CHECKPOINT).is_file() else "new"
 
     def read_record(self, folder: Path) -> dict[str, Any] | None:
@@ -55,19 +56,29 @@ class Store:
     def write_record(self, folder: Path, record: Mapping[str, Any]) -> None:
         write_json(self.root / folder / RECORD, record)
 
-    def write_prediction(self, folder: Path, name: str, prediction: Stored, labels: NDArray[np.int64]) -> str:
+    def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
         """Store a prediction beside its labels; returns its SHA-256."""
-        arrays = {"labels": labels, "logits": prediction.logits.astype(np.float32)}
+        prediction = evidence.prediction
+        optional = {"features": prediction.features, "posterior": evidence.posterior}
+        arrays = {"labels": evidence.labels, "logits": prediction.logits.astype(np.float32)}
+        arrays |= {key: value for key, value in optional.items() if value is not None}
         arrays |= {f"aux.{key}": value for key, value in prediction.aux.items()}
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         write_atomically(self.root / folder / name, buffer.getvalue())
         return hashlib.sha256(buffer.getvalue()).hexdigest()
 
-    def read_prediction(self, folder: Path, name: str = PREDICTION) -> tuple[Stored, NDArray[np.int64]]:
+    def read_prediction(self, folder: Path, name: str = PREDICTION) -> Evidence:
         with np.load(self.root / folder / name, allow_pickle=False) as arrays:
             aux = {key.removeprefix("aux."): arrays[key] for key in arrays if key.startswith("aux.")}
-            return Prediction(arrays["logits"], None, aux), arrays["labels"]
+            prediction = Prediction(arrays["logits"], arrays.get("features"), aux)
+            return Evidence(prediction, arrays["labels"], arrays.get("posterior"))
+
+    def predictions(self, folder: Path) -> list[str]:
+        return sorted(path.name for path in (self.root / folder).glob("prediction*.npz"))
+
+    def checksum(self, folder: Path, name: str) -> str:
+        return hashlib.sha256((self.root / folder / name).read_bytes()).hexdigest()
 
     def write_history(self, folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
         text = io.StringIO(newline="")

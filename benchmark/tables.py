@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from benchmark.columns import Column, column_notes, load_columns, run_notes, single
 from benchmark.errors import UserError
 from benchmark.names import canonical, match_labels
 from benchmark.stats import LEVEL, compare, competition_ranks, smallest_p
-from benchmark.store import Store, folder_of
+from benchmark.store import Store
 
 Value = Callable[[dict[str, Any], str], float | None]
 """(record, score) → the number of one run, None where it does not exist."""
+
+
+SETTINGS: dict[str, Any] = {"test": "exact", "threshold": "sort", "scores": []}
+"""What a manifest may say beyond rows and columns, with what holds where it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +27,8 @@ class Row:
     scale: float = 100.0
     decimals: int = 2
     lower_is_better: bool = True
-
-
-@dataclass(frozen=True)
-class Column:
-    """A method read with one of its scores: its records by seed. The oracle has no seeds."""
-
-    name: str
-    score: str
-    records: tuple[dict[str, Any], ...]
-    wanted: int
-    is_oracle: bool = False
+    coverage: float | None = None
+    """In per cent, of a row of selective risks."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +43,8 @@ class Cell:
     verdict: str = "tie"
     """How the reference method fares against this cell: better, worse or tie."""
     p: float = float("nan")
+    diverged: int = 0
+    """Runs without a value because their training diverged."""
 
     @property
     def mean(self) -> str:
@@ -59,7 +57,8 @@ class Cell:
 
     @property
     def missing(self) -> str:
-        return f"({len(self.values)}/{self.wanted})" if len(self.values) < self.wanted else ""
+        diverged = f", {self.diverged} diverged" if self.diverged else ""
+        return f"({len(self.values)}/{self.wanted}{diverged})" if len(self.values) < self.wanted else ""
 
 
 @dataclass(frozen=True)
@@ -77,9 +76,11 @@ class Table:
 
 def build_tables(manifest: dict[str, Any], store: Store) -> list[Table]:
     """All tables of a task: selective risk, the posterior-expected risk where the truth is known, further measures."""
+    manifest = {**SETTINGS, **manifest}
     columns = load_columns(manifest, store)
-    notes = tuple(run_notes(columns))
-    tables = [risk_table(manifest, columns, "risk", f"Selective risk (%) on {manifest['title']}", notes)]
+    notes = (*column_notes(columns), *run_notes(single(columns)))
+    curve = {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
+    tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest['title']}", notes)]
     if any(column.is_oracle for column in columns):
         title = f"Posterior-expected selective risk (%) on {manifest['title']}"
         what = "the mean of 1 − P(ŷ|x) over kept images, of which the oracle is the floor"
@@ -87,27 +88,10 @@ def build_tables(manifest: dict[str, Any], store: Store) -> list[Table]:
     return [*tables, measures_table(manifest, columns)]
 
 
-def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
-    """In the manifest's order; of one training the further scores come before its published one, as in the paper."""
-    columns: list[Column] = []
-    oracle: dict[str, Any] | None = None
-    for entry in manifest["entries"]:
-        folders = [folder_of(manifest["task"], entry["method"], entry["job"], seed) for seed in entry["seeds"]]
-        records = tuple(record for folder in folders if (record := store.read_record(folder)) is not None)
-        published, *further = list(records[0]["scores"]) if records else [""]
-        for score in (*further, published):
-            name = entry["label"] if score == published else f"{entry['label']}+{score}"
-            columns.append(Column(name, score, records, len(folders)))
-        oracle = oracle or next((r for r in records if "oracle" in r), None)
-    if oracle is not None:
-        columns.append(Column("oracle", "oracle", ({"scores": {"oracle": oracle["oracle"]}},), 1, is_oracle=True))
-    return columns
-
-
 def risk_table(
     manifest: dict[str, Any], columns: Sequence[Column], curve: str, title: str, notes: tuple[str, ...]
 ) -> Table:
-    rows = [Row(f"{coverage:g}", curve_value(curve, coverage)) for coverage in manifest["coverages"]]
+    rows = [Row(f"{c:g}", curve_value(curve, c), coverage=c) for c in manifest["coverages"]]
     cells = fill(rows, columns, manifest)
     judged = [column.name for column in columns if not column.is_oracle]
     summary = {
@@ -116,7 +100,7 @@ def risk_table(
     }
     padding = ("",) * (len(columns) - len(judged))
     return Table(
-        name=curve,
+        name=curve.removeprefix("percentile_"),
         caption=f"{title}: {caption(manifest, cells)}",
         corner="coverage",
         rows=tuple(row.label for row in rows),
@@ -146,7 +130,7 @@ MEASURES = (
 
 
 def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
-    judged = [column for column in columns if not column.is_oracle]
+    judged = single([column for column in columns if not column.is_oracle])
     rows = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
     cells = fill(rows, judged, manifest)
     return Table(
@@ -169,20 +153,23 @@ def fill(rows: Iterable[Row], columns: Sequence[Column], manifest: dict[str, Any
         reference = values.get(manifest["reference"], ())
         line: dict[str, Cell] = {}
         for column in columns:
-            if not values[column.name]:
+            if not values[column.name] and not column.at(row.coverage).diverged:
                 continue
             verdict, p = "tie", float("nan")
-            if column.name != manifest["reference"] and not column.is_oracle:
+            if values[column.name] and column.name != manifest["reference"] and not column.is_oracle:
                 verdict, p = compare(reference, values[column.name], manifest["test"], row.lower_is_better)
-            line[column.name] = Cell(values[column.name], column.wanted, row.decimals, verdict=verdict, p=p)
-        ranked = {column.name: line[column.name] for column in columns if column.name in line and not column.is_oracle}
+            part = column.at(row.coverage)
+            line[column.name] = Cell(
+                values[column.name], part.wanted, row.decimals, verdict=verdict, p=p, diverged=len(part.diverged)
+            )
+        ranked = {c.name: line[c.name] for c in columns if c.name in line and values[c.name] and not c.is_oracle}
         line |= mark_best(ranked, row.lower_is_better)
         cells |= {(row.label, name): cell for name, cell in line.items()}
     return cells
 
 
 def run_values(row: Row, column: Column) -> tuple[float, ...]:
-    found = (row.value(record, column.score) for record in column.records)
+    found = (row.value(record, column.score) for record in column.at(row.coverage).records)
     return tuple(value * row.scale for value in found if value is not None)
 
 
@@ -199,13 +186,13 @@ def wins_ties_losses(rows: Sequence[Row], name: str, cells: dict[tuple[str, str]
     """How often the reference is significantly better / not different / worse than this column."""
     if name == reference:
         return "–"
-    verdicts = [cells[row.label, name].verdict for row in rows if (row.label, name) in cells]
+    verdicts = [cell.verdict for row in rows if (cell := cells.get((row.label, name))) is not None and cell.values]
     return "/".join(str(verdicts.count(kind)) for kind in ("better", "tie", "worse")) if verdicts else "–"
 
 
 def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: dict[tuple[str, str], Cell]) -> tuple[str, ...]:
     """Mean over the rows of each column's rank by printed mean; a dash for a column with an empty cell."""
-    complete = [name for name in names if all((row.label, name) in cells for row in rows)]
+    complete = [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
     if not complete:
         return ("–",) * len(names)
     ranks = [competition_ranks([float(cells[row.label, name].mean) for name in complete]) for row in rows]
@@ -214,16 +201,22 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: dict[tuple[s
 
 
 def caption(manifest: dict[str, Any], cells: dict[tuple[str, str], Cell]) -> str:
-    wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"]})
+    wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"] if entry["seeds"]})
     seeds = " or ".join(str(n) for n in wanted) + (" seed" if wanted == [1] else " seeds")
     test = {"exact": "exact", "ranksums": "normal approximation"}[manifest["test"]]
+    kept = (
+        " Kept are all at or above a percentile of the confidence, with ties more than the coverage says."
+        if manifest["threshold"] == "percentile"
+        else ""
+    )
     missing = (
         " (k/n): only k of n seeds are there, or have a value." if any(cell.missing for cell in cells.values()) else ""
     )
     return (
         f"mean±std over {seeds} (population std, ddof 0). Best bold, second underlined; •/◦: "
         f"{manifest['reference']} is significantly better/worse (two-sided Wilcoxon rank-sum test, {test}, level "
-        f"{LEVEL:g}).{missing} Runs of one seed share initialisation and batches across methods; the test ignores this."
+        f"{LEVEL:g}).{kept}{missing} Runs of one seed share initialisation and batches across methods; the test "
+        "ignores this."
     )
 
 
@@ -232,7 +225,7 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column]) -> list[str]
     reference = next((column for column in columns if column.name == manifest["reference"]), None)
     if reference is None or not reference.records:
         return [f"No run of the reference method {manifest['reference']} is there: no comparison."]
-    others = {len(c.records) for c in columns if c is not reference and not c.is_oracle and c.records}
+    others = {len(c.records) for c in single(columns) if c is not reference and not c.is_oracle and c.records}
     notes = []
     for n in sorted(others):
         p = smallest_p(len(reference.records), n)
@@ -241,38 +234,13 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column]) -> list[str]
     return notes
 
 
-def run_notes(columns: Sequence[Column]) -> list[str]:
-    """What readers must know of single runs, each said once."""
-    seeds_by_note: dict[tuple[str, str], list[str]] = {}
-    for column in columns:
-        for record in column.records:
-            for note in record_notes(record, column.score):
-                seeds = seeds_by_note.setdefault((column.name, note), [])
-                seeds.append(str(record["seed"]))
-    return [f"{name}, seed {', '.join(seeds)}: {note}." for (name, note), seeds in seeds_by_note.items()]
-
-
-def record_notes(record: dict[str, Any], score: str) -> list[str]:
-    if "notes" not in record:
-        return []
-    published = next(iter(record["scores"]))
-    notes = list(record["notes"]) if score == published else []
-    ties = record["scores"][score]["top_ties"]
-    if ties > max(0.001, 1.5 / record["num_test"]):
-        notes.append(f"{ties:.1%} of the test images tie for the highest confidence")
-    if score == published and len(record["provenance"]["environments"]) > 1:
-        notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
-    return notes
-
-
 def select(
     manifest: dict[str, Any],
     labels: Sequence[str] | None,
     coverages: Sequence[float] | None,
     reference: str | None,
-    test: str | None,
 ) -> dict[str, Any]:
-    """The manifest narrowed to some methods, and with other coverages, reference or test."""
+    """The manifest narrowed to some methods, and with other coverages or another reference."""
     owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
     kept = match_labels(labels or ["all"], owners, f"method in the results of {manifest['task']}:")
     entries = [entry for entry in manifest["entries"] if entry["label"] in kept]
@@ -283,7 +251,6 @@ def select(
         "entries": entries,
         "reference": chosen,
         "coverages": list(dict.fromkeys(coverages or manifest["coverages"])),
-        "test": test or manifest["test"],
     }
 
 

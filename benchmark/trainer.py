@@ -1,7 +1,7 @@
 """The one training loop. Nothing in it knows a method; phases, streams and state follow from declarations."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,9 @@ def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: f
         return float(base * schedule.factor ** (epoch // schedule.every))
     if schedule.name == "cosine":
         return base * 0.5 * (1 + math.cos(math.pi * (epoch + fraction) / num_epochs))
+    if schedule.name == "cyclic":
+        length = math.ceil(num_epochs / schedule.cycles)
+        return base * 0.5 * (1 + math.cos(math.pi * ((epoch + fraction) % length) / length))
     return base
 
 
@@ -66,25 +69,25 @@ class Trainer:
 
     def begin_phase(self, network: Network, *, warmup: bool) -> State:
         """The warm-up method, or the job's own, around `network` with a fresh optimiser."""
-        method_class, settings = self.methods.get(self.job.method), self.job.config
+        method_class, settings = trainable(self.methods, self.job.method), self.job.config
         if warmup and method_class.warmup is not None:
-            method_class, settings = self.methods.get(method_class.warmup), {}
+            method_class, settings = trainable(self.methods, method_class.warmup), {}
+        method = self.around(network, method_class, settings)
+        return State(method, OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer))
+
+    def around(self, network: Network, method_class: type[Method], settings: Mapping[str, Any]) -> Method:
+        """A method with its outputs and state, drawn from their own streams, around a network."""
         if method_class.extra_outputs:
             rng.reseed(self.job.seed, "extra outputs")
             network.add_outputs(method_class.extra_outputs, zero=self.job.warmup_epochs > 0)
         rng.reseed(self.job.seed, "method state")
         task = Task(self.data.num_classes, len(self.data.train), network.feature_dim)
-        config = build(method_class.Config, settings, self.job.method)
-        method = method_class(network, task, config).to(self.device)
-        return State(method, OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer))
+        return method_class(network, task, build(method_class.Config, settings, self.job.method)).to(self.device)
 
     def branch(self, state: State) -> State:
         """From the last epoch of warm-up to the method itself: same network, same optimiser state, new loss."""
-        network = state.method.network
-        if not isinstance(network, Network):
-            raise TypeError("a method must not replace its network")
         old = state.optimizer
-        new = self.begin_phase(network, warmup=False)
+        new = self.begin_phase(network_of(state.method), warmup=False)
         for parameter in trained(new.method):
             if parameter in old.state:
                 new.optimizer.state[parameter] = old.state[parameter]
@@ -97,6 +100,7 @@ class Trainer:
             state = self.branch(state)
         sums = self.train_epoch(state)
         means = {name: total / count for name, (total, count) in sums.items()}
+        means |= state.method.health()
         row = {"epoch": float(state.epoch), **{name: float(mean) for name, mean in means.items()}}
         if not math.isfinite(row["loss"]):
             raise Diverged(f"the loss is {row['loss']} in epoch {state.epoch}")
@@ -154,7 +158,7 @@ class Trainer:
             state.method.load_state_dict(state.best["method"])
         return state.method
 
-    def predict(self, method: Method, split: Split) -> Prediction[Tensor]:
+    def predict(self, method: Method, split: Split, *, features: bool = False) -> Prediction[Tensor]:
         """Every image of a split once, in evaluation mode, in batches of the task's fixed size."""
         method.eval()
         parts = []
@@ -162,9 +166,25 @@ class Trainer:
             for index, images in enumerate(self.data.eval_batches(split, self.job.task.eval_batch_size)):
                 if self.job.max_steps and index >= self.job.max_steps:
                     break
-                parts.append(method.predict(images))
+                rng.reseed(self.job.seed, "evaluation noise", 0, index)
+                part = method.predict(images)
+                parts.append(part if features else Prediction(part.logits, None, part.aux))
         aux = {name: torch.cat([part.aux[name] for part in parts]) for name in parts[0].aux}
-        return Prediction(torch.cat([part.logits for part in parts]), None, aux)
+        kept = [part.features for part in parts if part.features is not None]
+        return Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
+
+
+def trainable(methods: Methods, name: str) -> type[Method]:
+    found = methods.get(name)
+    if not issubclass(found, Method):
+        raise TypeError(f"'{name}' combines predictions and cannot be trained")
+    return found
+
+
+def network_of(method: Method) -> Network:
+    if not isinstance(method.network, Network):
+        raise TypeError("a method must not replace its network")
+    return method.network
 
 
 def trained(method: Method) -> list[nn.Parameter]:

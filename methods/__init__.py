@@ -3,14 +3,14 @@
 import hashlib
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
 from benchmark.errors import UserError
-from benchmark.interface import Method
+from benchmark.interface import Contestant, Derived, Method
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -31,7 +31,7 @@ class Registry:
     def names(self) -> list[str]:
         return sorted([*built_in_names(), *(plugin.stem for plugin in self.plugins)])
 
-    def get(self, name: str) -> type[Method]:
+    def get(self, name: str) -> type[Contestant]:
         plugin = self.plugin(name)
         if plugin is not None:
             return load_plugin(plugin, plugin.read_bytes())
@@ -51,7 +51,7 @@ def built_in_names() -> list[str]:
 
 
 @lru_cache
-def load_plugin(path: Path, source: bytes) -> type[Method]:
+def load_plugin(path: Path, source: bytes) -> type[Contestant]:
     """Execute a user's file, once for each state of it."""
     name = f"selbench_plugin_{path.stem}"
     module = ModuleType(name)
@@ -65,10 +65,12 @@ def load_plugin(path: Path, source: bytes) -> type[Method]:
     return checked(getattr(module, "METHOD", None), str(path))
 
 
-def checked(found: object, where: str) -> type[Method]:
+def checked(found: object, where: str) -> type[Contestant]:
     """The class a method's file ends with, if it declares what the core asks for."""
-    if not (isinstance(found, type) and issubclass(found, Method)):
-        raise UserError(f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method")
+    if not (isinstance(found, type) and issubclass(found, (Method, Derived))):
+        raise UserError(
+            f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method (or Derived)"
+        )
     missing = [name for name in ("title", "reference", "labels") if not getattr(found, name, None)]
     if missing:
         raise UserError(f"'{where}': class {found.__name__} lacks {', '.join(missing)}")
@@ -77,6 +79,15 @@ def checked(found: object, where: str) -> type[Method]:
         raise UserError(f"'{where}': labels must map each name to its settings, e.g. {{'My method': {{}}}}")
     if not is_dataclass(found.Config):
         raise UserError(f"'{where}': Config must be a dataclass: write @dataclass(frozen=True) above it")
-    if found.warmup is not None and "warmup_epochs" not in {field.name for field in fields(found.Config)}:
-        raise UserError(f"'{where}': a method with a warm-up needs a field warmup_epochs in its Config")
+    for declared, needed in needed_fields(found):
+        if needed not in {field.name for field in fields(found.Config)}:
+            raise UserError(f"'{where}': a method with {declared} needs a field {needed} in its Config")
     return found
+
+
+def needed_fields(found: type[Contestant]) -> Iterator[tuple[str, str]]:
+    """Config fields that the core reads or sets because of a declaration."""
+    if issubclass(found, Method) and found.warmup is not None:
+        yield "a warm-up", "warmup_epochs"
+    if issubclass(found, Method) and found.one_per_coverage is not None:
+        yield "one training per coverage", found.one_per_coverage

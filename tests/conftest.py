@@ -39,7 +39,7 @@ crop_padding = 1
 
 [optimizer]
 name = "sgd"
-lr = 0.05
+lr = 0.1
 momentum = 0.9
 
 [method.deep_gamblers]

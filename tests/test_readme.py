@@ -142,9 +142,8 @@ def test_scores_can_be_computed_again_from_the_stored_predictions(results: Path)
 
     store = Store(results)
     for _, record, folder in records(results, "digits"):
-        prediction, labels = store.read_prediction(folder.relative_to(results))
-        scores = Registry().get(record["method"]).scores(prediction)
-        again = measure(prediction.logits, labels, scores)
+        stored = store.read_prediction(folder.relative_to(results))
+        again = measure(stored, Registry().get(record["method"]).scores(stored.prediction))
         assert again["scores"] == record["scores"]
         assert again["classifier"] == record["classifier"]
 

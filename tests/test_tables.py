@@ -112,7 +112,7 @@ def test_a_method_without_runs_is_a_column_of_dashes(store: Store) -> None:
     table = build_tables({**MANIFEST, "entries": entries}, store)[0]
     late = table.columns.index("Late")
     assert table.summary["avg. rank"][late] == table.summary["w/t/l"][late] == "–"
-    assert [row[late + 1] for row in render.body(table, render.markdown_cell)] == ["–", "–"]
+    assert [row[late + 1] for row in render.grid(table, render.markdown_cell)[1]] == ["–", "–"]
     assert table.summary["avg. rank"][0] == "1.00"
 
 
@@ -156,18 +156,18 @@ def test_the_oracle_is_shown_but_takes_no_part(store: Store) -> None:
 
 
 def test_selection(store: Store) -> None:
-    chosen = select(MANIFEST, ["theirs"], [50.0], None, None)
+    chosen = select(MANIFEST, ["theirs"], [50.0], None)
     table = build_tables(chosen, store)[0]
     assert table.columns == ("Theirs+SR", "Theirs")
     assert table.rows == ("50",)
     assert chosen["reference"] == "Theirs"
-    twice = select(MANIFEST, ["theirs", "Theirs+SR", "all"], [50.0, 50.0], None, None)
+    twice = select(MANIFEST, ["theirs", "Theirs+SR", "all"], [50.0, 50.0], None)
     assert [entry["label"] for entry in twice["entries"]] == ["Ours", "Theirs"]
     assert twice["coverages"] == [50.0]
     with pytest.raises(UserError, match="did you mean 'Theirs'"):
-        select(MANIFEST, ["their"], None, None, None)
+        select(MANIFEST, ["their"], None, None)
     with pytest.raises(UserError, match="not among the methods shown"):
-        select(MANIFEST, ["theirs"], None, "ours", None)
+        select(MANIFEST, ["theirs"], None, "ours")
 
 
 def test_published_average_ranks_come_out(tmp_path: Path) -> None:

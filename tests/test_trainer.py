@@ -220,8 +220,8 @@ def test_keep_weights_keeps_a_checkpoint_that_predicts_the_same(tiny: Path, tmp_
     trainer = make_trainer(job, registry)
     state = state_from_plain(trainer, torch.load(tmp_path / job.folder / CHECKPOINT, weights_only=True))
     logits = trainer.predict(state.method, trainer.data.test).logits
-    stored, _ = Store(tmp_path).read_prediction(job.folder, PREDICTION)
-    assert (logits.numpy() == stored.logits).all()
+    stored = Store(tmp_path).read_prediction(job.folder, PREDICTION)
+    assert (logits.numpy() == stored.prediction.logits).all()
     context.store.tidy(job.folder)
     assert context.store.read_checkpoint(job.folder) is not None, "weights that were asked for stay"
 
@@ -265,7 +265,7 @@ def test_a_network_that_overflows_in_its_last_step_is_no_result(tiny: Path, tmp_
     job, context = make_job(tiny, "SR", registry, *settings), Context(tmp_path, Path("data"), registry)
     with pytest.raises(Diverged, match="not finite"):
         run_job(job, context, CPU, lambda values: None)
-    assert context.store.state(job.folder) == "partial"
+    assert context.store.state(job.folder) == "diverged"
 
 
 def test_a_trial_of_a_few_steps_validates_on_a_few_batches(tiny: Path, registry: Registry) -> None:

@@ -3,8 +3,12 @@
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from benchmark.config import check_coverages
+from benchmark.errors import UserError
+from benchmark.names import match_name
+from benchmark.post_hoc import POST_HOC
 
 DATA_VARIABLE = "SELBENCH_DATA"
 
@@ -33,6 +37,13 @@ def coverage(text: str) -> float:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return float(text)
+
+
+def score_name(text: str) -> str:
+    try:
+        return match_name(text, POST_HOC, "score")
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +77,25 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test", choices=["exact", "ranksums"], help="rank-sum test: exact (default), or its normal approximation"
     )
+    parser.add_argument(
+        "--threshold",
+        choices=["sort", "percentile"],
+        help="who is kept at a coverage: the ⌈c·n⌉ most confident, ties by expectation (sort, the default), or all at "
+        "or above a percentile, as in the public codes",
+    )
+    parser.add_argument(
+        "--scores",
+        nargs="+",
+        type=score_name,
+        metavar="SCORE",
+        help="read every method with these confidence scores too (see: list); nothing is trained for it",
+    )
+
+
+def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The table settings that the command line names."""
+    asked = {"test": arguments.test, "threshold": arguments.threshold, "scores": arguments.scores}
+    return {name: value for name, value in asked.items() if value}
 
 
 def default_data_dir() -> Path:

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from benchmark.commands.options import (
     DATA_VARIABLE,
     add_selection,
     add_table_options,
+    asked_settings,
     default_data_dir,
     not_negative,
     positive,
@@ -22,7 +23,7 @@ from benchmark.names import match_labels
 from benchmark.store import Store
 
 if TYPE_CHECKING:
-    from benchmark.jobs import Job, Methods, Suite
+    from benchmark.jobs import Entry, Job, Methods, Suite
     from benchmark.runner import Context
 
 MakeRegistry = Callable[[Sequence[Path]], "Methods"]
@@ -30,6 +31,7 @@ MakeRegistry = Callable[[Sequence[Path]], "Methods"]
 HELP = "train what is missing of a grid and write its tables (the default command)"
 DEFAULT_TASKS = ("digits", "gaussians")
 """Need no download and finish in minutes."""
+FINISHED = ("done", "diverged")
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
     parser.add_argument("--keep-weights", action="store_true", help="keep the final checkpoint of each job")
+    parser.add_argument(
+        "--keep-features", action="store_true", help="store features too, for the scores that are made of them"
+    )
     volume = parser.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
     volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
@@ -123,8 +128,11 @@ def train(
     if not arguments.max_steps:
         for suite in suites:
             store.write_manifest(suite.task.name, manifest(suite))
-    context = Context(store.root.resolve(), data_dir.resolve(), methods, arguments.keep_weights)
-    failures = run_jobs(suites, context, devices, arguments)
+    jobs = [job for suite in suites for job in suite.jobs()]
+    awaited = frozenset(awaited_weights(jobs, store, methods))
+    keep = (arguments.keep_weights, arguments.keep_features, awaited)
+    context = Context(store.root.resolve(), data_dir.resolve(), methods, *keep)
+    failures = run_jobs(jobs, suites, context, devices, arguments)
     if arguments.max_steps:
         print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
     else:
@@ -150,8 +158,13 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     data_sha256 = hash_of_data(task, data_dir, required=not arguments.dry_run)
     check_recipe(task, data_sha256)
     entries = plan(task, labels, dict.fromkeys(seeds), methods, data_sha256, arguments.max_steps)
+    for entry in entries:
+        if entry.reason:
+            print(f"{task.name} {entry.label}: {entry.reason}; its column stays empty", file=sys.stderr)
+    if not any(entry.jobs for entry in entries):
+        raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
-    return Suite(task, entries, coverages, reference, arguments.test or "exact")
+    return Suite(task, entries, coverages, reference, asked_settings(arguments), data_sha256)
 
 
 def manifest(suite: "Suite") -> dict[str, Any]:
@@ -161,27 +174,48 @@ def manifest(suite: "Suite") -> dict[str, Any]:
         "title": suite.task.title,
         "coverages": list(suite.coverages),
         "reference": suite.reference,
-        "test": suite.test,
-        "entries": [
-            {"label": e.label, "method": e.method, "job": e.jobs[0].id, "seeds": [job.seed for job in e.jobs]}
-            for e in suite.entries
-        ],
+        **suite.settings,
+        "entries": [entry_of_manifest(entry) for entry in suite.entries],
     }
 
 
-def run_jobs(suites: "list[Suite]", context: "Context", devices: list[str], arguments: argparse.Namespace) -> list[str]:
-    """Run what is not done yet; returns a line for each job that failed."""
+def entry_of_manifest(entry: "Entry") -> dict[str, Any]:
+    seeds = [job.seed for job in entry.jobs]
+    described = {"label": entry.label, "method": entry.method, "job": entry.jobs[0].id if seeds else "", "seeds": seeds}
+    optional = {"coverage": entry.coverage, "reason": entry.reason}
+    return described | {key: value for key, value in optional.items() if value}
+
+
+def awaited_weights(jobs: "list[Job]", store: Store, methods: "Methods") -> "Iterator[Path]":
+    """Trainings whose final weights a job that is not done yet starts from."""
+    from benchmark.interface import Method
+
+    for job in jobs:
+        if issubclass(methods.get(job.method), Method) and store.state(job.folder) not in FINISHED:
+            yield from (need.folder for need in job.needs)
+
+
+def run_jobs(
+    jobs: "list[Job]",
+    suites: "list[Suite]",
+    context: "Context",
+    devices: list[str],
+    arguments: argparse.Namespace,
+) -> list[str]:
+    """Run what is not done yet; returns a line for each job that has no result."""
     from benchmark.launch import Stop, launch
     from benchmark.progress import Watcher
 
     store = context.store
-    jobs = [job for suite in suites for job in suite.jobs()]
-    missing = [job for job in jobs if not store.tidy(job.folder)]
-    if arguments.keep_weights and len(missing) < len(jobs):
-        print("finished jobs keep the weights they have, if any: remove a record to train it again", file=sys.stderr)
+    missing = [job for job in jobs if store.state(job.folder) not in FINISHED]
+    for job in jobs:
+        if job not in missing and job.folder not in context.awaited:
+            store.tidy(job.folder)
+    if (arguments.keep_weights or arguments.keep_features) and len(missing) < len(jobs):
+        print("finished jobs keep what they have: remove a record to train its job again", file=sys.stderr)
     if not arguments.quiet:
         print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
-    names = {entry.jobs[0].id: entry.label for suite in suites for entry in suite.entries}
+    names = {job_id: name for suite in suites for job_id, name in suite.names().items()}
     watcher = Watcher(missing, len(devices), names, arguments.quiet, arguments.verbose, arguments.fail_fast)
     try:
         launch(missing, context, devices, watcher)
@@ -189,7 +223,11 @@ def run_jobs(suites: "list[Suite]", context: "Context", devices: list[str], argu
         pass
     finally:
         watcher.close()
-    return [failure_line(job, reason, store) for job, reason in watcher.failures]
+    for folder in context.awaited:
+        store.tidy(folder)
+    diverged = [job for job in jobs if job not in missing and store.state(job.folder) == "diverged"]
+    failures = [*((job, "diverged in an earlier run") for job in diverged), *watcher.failures]
+    return [failure_line(job, reason, store) for job, reason in failures]
 
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:

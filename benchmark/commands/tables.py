@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark import render
-from benchmark.commands.options import add_selection, add_table_options
+from benchmark.commands.options import add_selection, add_table_options, asked_settings
 from benchmark.errors import UserError
 from benchmark.names import canonical, unknown_name
 from benchmark.store import Store
@@ -27,8 +27,8 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
     store.check_writable()
     for name in select_tasks(arguments.datasets, list(manifests)):
-        manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference, arguments.test)
-        write_tables(manifest, store, show=True)
+        manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference)
+        write_tables(manifest | asked_settings(arguments), store, show=True)
     return 0
 
 

@@ -92,6 +92,6 @@ def describe(config: DataConfig) -> Facts:
     return Facts(
         facts.num_classes,
         min(facts.num_train, config.train_images or facts.num_train),
-        min(facts.num_test, config.test_images or facts.num_test),
+        min(facts.num_test, config.test_images or facts.num_test) - config.test_holdout,
         facts.shape,
     )

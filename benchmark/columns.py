@@ -1,0 +1,127 @@
+"""Manifest + records → the columns of a table: each method read with each of its scores, and what to say of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from benchmark.post_hoc import with_scores
+from benchmark.store import Store, folder_of
+
+
+@dataclass(frozen=True)
+class Column:
+    """A method read with one of its scores: its records by seed. The oracle has no seeds."""
+
+    name: str
+    score: str
+    records: tuple[dict[str, Any], ...]
+    wanted: int
+    is_oracle: bool = False
+    diverged: tuple[dict[str, Any], ...] = ()
+    reason: str = ""
+    """Why there is nothing to show."""
+    coverage: float | None = None
+    parts: "tuple[Column, ...]" = ()
+    """One training for each coverage: each fills its own row."""
+
+    def at(self, coverage: float | None) -> "Column":
+        """What fills a row: the column itself, or its part for that coverage, which may be empty."""
+        if not self.parts:
+            return self
+        nothing = replace(self, records=(), diverged=(), parts=())
+        return next((part for part in self.parts if part.coverage == coverage), nothing)
+
+
+def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
+    """In the manifest's order; of one training the further scores come before its published one, as in the paper."""
+    columns: dict[str, list[Column]] = {}
+    for entry in manifest["entries"]:
+        for column in entry_columns(entry, manifest, store):
+            columns.setdefault(column.name, []).append(column)
+    found = [merged(parts) for parts in columns.values()]
+    records = (record for column in single(found) for record in column.records)
+    oracle = next((record["oracle"] for record in records if "oracle" in record), None)
+    if oracle is not None:
+        found.append(Column("oracle", "oracle", ({"scores": {"oracle": oracle}},), 1, is_oracle=True))
+    return found
+
+
+def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store) -> list[Column]:
+    """One column for each score of an entry's runs, those asked for in addition included."""
+    folders = [folder_of(manifest["task"], entry["method"], entry["job"], seed) for seed in entry["seeds"]]
+    found = [(folder, record) for folder in folders if (record := store.read_record(folder)) is not None]
+    whole = [(folder, record) for folder, record in found if "diverged" not in record]
+    records = tuple(with_scores(record, folder, store, manifest["scores"]) for folder, record in whole)
+    column = Column(
+        entry["label"],
+        score="",
+        records=records,
+        wanted=len(folders),
+        diverged=tuple(record for _, record in found if "diverged" in record),
+        reason=entry.get("reason", ""),
+        coverage=entry.get("coverage"),
+    )
+    if not records:
+        return [column]
+    published, *further = list(records[0]["scores"])
+    unavailable = records[0]["unavailable"]
+    return [
+        *(replace(column, name=f"{column.name}+{score}", score=score) for score in further),
+        *(replace(column, name=f"{column.name}+{score}", records=(), reason=why) for score, why in unavailable.items()),
+        replace(column, score=published),
+    ]
+
+
+def merged(parts: list[Column]) -> Column:
+    """Trainings for single coverages stand in one column."""
+    return parts[0] if parts[0].coverage is None else replace(parts[0], coverage=None, parts=tuple(parts))
+
+
+def single(columns: Sequence[Column]) -> list[Column]:
+    """Every training apart, named by its coverage where it has one."""
+    apart = [part for column in columns for part in (column.parts or (column,))]
+    return [c if c.coverage is None else replace(c, name=f"{c.name}@{c.coverage:g}") for c in apart]
+
+
+def column_notes(columns: Sequence[Column]) -> list[str]:
+    """Why a column is empty, and what the runs of a column report of themselves."""
+    notes: dict[str, list[str]] = {}
+    for column in columns:
+        if column.reason:
+            notes.setdefault(column.reason, []).append(column.name)
+    reasons = [f"{', '.join(names)}: {reason}." for reason, names in notes.items()]
+    return reasons + [note for column in single(columns) if (note := facts_note(column))]
+
+
+def facts_note(column: Column) -> str:
+    facts = [record["facts"] for record in column.records if record.get("facts")]
+    if not facts or column.score != next(iter(column.records[0]["scores"])):
+        return ""
+    values = {name: [fact[name] for fact in facts] for name in facts[0]}
+    return f"{column.name}: " + ", ".join(f"{k} {np.mean(v):.3g}±{np.std(v):.2g}" for k, v in values.items()) + "."
+
+
+def run_notes(columns: Sequence[Column]) -> list[str]:
+    """What readers must know of single runs, each said once."""
+    seeds_by_note: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        found = [(r, note) for r in column.records for note in record_notes(r, column.score)]
+        found += [(r, f"diverged ({r['diverged']})") for r in column.diverged]
+        for record, note in found:
+            seeds_by_note.setdefault((column.name, note), []).append(str(record["seed"]))
+    return [f"{name}, seed {', '.join(seeds)}: {note}." for (name, note), seeds in seeds_by_note.items()]
+
+
+def record_notes(record: dict[str, Any], score: str) -> list[str]:
+    if "notes" not in record:
+        return []
+    published = next(iter(record["scores"]))
+    notes = list(record["notes"]) if score == published else []
+    ties = record["scores"][score]["top_ties"]
+    if ties > max(0.001, 1.5 / record["num_test"]):
+        notes.append(f"{ties:.1%} of the test images tie for the highest confidence")
+    if score == published and len(record["provenance"]["environments"]) > 1:
+        notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
+    return notes

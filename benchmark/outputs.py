@@ -1,0 +1,84 @@
+"""A trained method → stored predictions and what a record says of them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmark.data import Split
+from benchmark.evaluate import measure
+from benchmark.interface import Method
+from benchmark.jobs import Job
+from benchmark.prediction import Evidence, Prediction, Stored
+from benchmark.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.trainer import Diverged, Trainer
+
+
+def heading(job: Job) -> dict[str, Any]:
+    """What every record begins with."""
+    return {
+        "task": job.task.name,
+        "method": job.method,
+        "job": job.id,
+        "seed": job.seed,
+        "identity": job.identity(),
+    }
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Predicts the splits of a job and stores what is said."""
+
+    trainer: Trainer
+    store: Store
+    folder: Path
+    keep_features: bool = False
+    checksums: dict[str, str] = field(default_factory=dict)
+
+    def measured(self, method: Method) -> dict[str, Any]:
+        """The final predictions stored, those on the test images measured."""
+        data = self.trainer.data
+        if self.keep_features:
+            self.write(method, data.train, PREDICTION_TRAIN)
+        if data.val is not None:
+            self.write(method, data.val, PREDICTION_VAL)
+        test = self.write(method, data.test, PREDICTION)
+        self.note_earlier_epochs()
+        if not self.trainer.job.max_steps:
+            refuse_collapsed(test)
+        return measure(test, method.scores(test.prediction))
+
+    def write_epoch(self, method: Method, epoch: int) -> None:
+        """The test and validation predictions of an unfinished training."""
+        data = self.trainer.data
+        self.write(method, data.test, at_epoch(PREDICTION, epoch))
+        if data.val is not None:
+            self.write(method, data.val, at_epoch(PREDICTION_VAL, epoch))
+
+    def note_earlier_epochs(self) -> None:
+        """Checksums of what was stored before an interruption."""
+        for name in self.store.predictions(self.folder):
+            if name not in self.checksums:
+                self.checksums[name] = self.store.checksum(self.folder, name)
+
+    def write(self, method: Method, split: Split, name: str) -> Evidence:
+        found = self.trainer.predict(method, split, features=self.keep_features)
+        aux = {key: value.float().cpu().numpy() for key, value in found.aux.items()}
+        features = None if found.features is None else found.features.float().cpu().numpy()
+        prediction: Stored = Prediction(found.logits.float().cpu().numpy(), features, aux)
+        count = len(prediction.logits)
+        if not np.isfinite(prediction.logits).all():
+            raise Diverged("the trained network's outputs are not finite")
+        posterior = self.trainer.data.posterior if split is self.trainer.data.test else None
+        truth = None if posterior is None else posterior[:count]
+        evidence = Evidence(prediction, split.labels[:count].cpu().numpy(), truth)
+        self.checksums[name] = self.store.write_prediction(self.folder, name, evidence)
+        return evidence
+
+
+def refuse_collapsed(test: Evidence) -> None:
+    """A network that says the same class of everything has learnt nothing; its mean would hide it."""
+    predicted = test.prediction.logits.argmax(axis=1)
+    if len(predicted) > 1 and len(np.unique(predicted)) == 1 and len(np.unique(test.labels)) > 1:
+        raise Diverged(f"collapsed: every test image is called class {predicted[0]}")

@@ -1,0 +1,109 @@
+"""Scores that can be read off any finished run. What must be fitted is fitted on validation or training images."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmark import scores
+from benchmark.evaluate import measure_scores
+from benchmark.metrics import aurc
+from benchmark.prediction import Evidence, Floats
+from benchmark.scores import Confidence
+from benchmark.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store
+
+EXPONENTS = range(10)
+
+
+class Unavailable(Exception):
+    """Why a run has no value of a score."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a finished run has stored."""
+
+    folder: Path
+    store: Store
+
+    @cached_property
+    def test(self) -> Evidence:
+        return self.read(PREDICTION, "its predictions were not kept")
+
+    @cached_property
+    def validation(self) -> Evidence:
+        return self.read(PREDICTION_VAL, "it needs validation images, and the task has none (data.val = 0)")
+
+    @cached_property
+    def train(self) -> Evidence:
+        return self.read(PREDICTION_TRAIN, NO_FEATURES)
+
+    def read(self, name: str, reason: str) -> Evidence:
+        try:
+            return self.store.read_prediction(self.folder, name)
+        except OSError:
+            raise Unavailable(reason) from None
+
+    def features(self) -> tuple[Floats, Floats]:
+        """Of the test and of the training images."""
+        test, train = self.test.prediction.features, self.train.prediction.features
+        if test is None or train is None:
+            raise Unavailable(NO_FEATURES)
+        return test, train
+
+
+NO_FEATURES = "it needs features: train with --keep-features"
+
+
+def of_logits(score: Callable[[Floats], Confidence]) -> Callable[[Finished], Confidence]:
+    return lambda run: score(run.test.prediction.logits)
+
+
+def pnorm(run: Finished) -> Confidence:
+    score = choose_pnorm(run.validation)
+    return score(run.test.prediction.logits)
+
+
+def choose_pnorm(validation: Evidence) -> Callable[[Floats], Confidence]:
+    """The exponent with the lowest AURC on validation images; softmax response unless one is strictly better."""
+    logits = validation.prediction.logits
+    error = logits.argmax(axis=1) != validation.labels
+    candidates: list[Callable[[Floats], Confidence]] = [scores.softmax_response]
+    candidates += [lambda u, p=p: scores.max_logit_pnorm(u, p) for p in EXPONENTS]  # type: ignore[misc]
+    return min(candidates, key=lambda score: aurc(score(logits), error))
+
+
+def knn(run: Finished) -> Confidence:
+    return scores.nearest_neighbour(*run.features())
+
+
+def mahalanobis(run: Finished) -> Confidence:
+    return scores.mahalanobis(*run.features(), run.train.labels)
+
+
+POST_HOC: dict[str, Callable[[Finished], Confidence]] = {
+    "SR": of_logits(scores.softmax_response),
+    "margin": of_logits(scores.margin),
+    "entropy": of_logits(scores.negative_entropy),
+    "max logit": of_logits(scores.max_logit),
+    "energy": of_logits(scores.energy),
+    "DOCTOR": of_logits(scores.doctor),
+    "pNorm": pnorm,
+    "kNN": knn,
+    "Mahalanobis": mahalanobis,
+}
+
+
+def with_scores(record: dict[str, Any], folder: Path, store: Store, wanted: Iterable[str]) -> dict[str, Any]:
+    """The record with further scores measured, and the reasons of those that cannot be."""
+    run = Finished(folder, store)
+    found: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    for name in wanted:
+        if name not in record["scores"]:
+            try:
+                found |= measure_scores(run.test, {name: POST_HOC[name](run)})
+            except Unavailable as reason:
+                reasons[name] = str(reason)
+    return {**record, "scores": {**record["scores"], **found}, "unavailable": reasons}
