@@ -22,6 +22,8 @@ class Column:
     diverged: tuple[dict[str, Any], ...] = ()
     reason: str = ""
     """Why there is nothing to show."""
+    published: bool = True
+    """Whether the score is the one the method was published with."""
     coverage: float | None = None
     parts: "tuple[Column, ...]" = ()
     """One training for each coverage: each fills its own row."""
@@ -67,9 +69,10 @@ def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store)
         return [column]
     published, *further = list(records[0]["scores"])
     unavailable = records[0]["unavailable"]
+    empty = replace(column, records=(), diverged=(), published=False)
     return [
-        *(replace(column, name=f"{column.name}+{score}", score=score) for score in further),
-        *(replace(column, name=f"{column.name}+{score}", records=(), reason=why) for score, why in unavailable.items()),
+        *(replace(column, name=f"{column.name}+{score}", score=score, published=False) for score in further),
+        *(replace(empty, name=f"{column.name}+{score}", reason=reason) for score, reason in unavailable.items()),
         replace(column, score=published),
     ]
 
@@ -91,13 +94,17 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
     for column in columns:
         if column.reason:
             notes.setdefault(column.reason, []).append(column.name)
-    reasons = [f"{', '.join(names)}: {reason}." for reason, names in notes.items()]
+    reasons = [f"{some(names)}: {reason}." for reason, names in notes.items()]
     return reasons + [note for column in single(columns) if (note := facts_note(column))]
+
+
+def some(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def facts_note(column: Column) -> str:
     facts = [record["facts"] for record in column.records if record.get("facts")]
-    if not facts or column.score != next(iter(column.records[0]["scores"])):
+    if not facts or not column.published:
         return ""
     values = {name: [fact[name] for fact in facts] for name in facts[0]}
     return f"{column.name}: " + ", ".join(f"{k} {np.mean(v):.3g}±{np.std(v):.2g}" for k, v in values.items()) + "."
@@ -107,21 +114,20 @@ def run_notes(columns: Sequence[Column]) -> list[str]:
     """What readers must know of single runs, each said once."""
     seeds_by_note: dict[tuple[str, str], list[str]] = {}
     for column in columns:
-        found = [(r, note) for r in column.records for note in record_notes(r, column.score)]
-        found += [(r, f"diverged ({r['diverged']})") for r in column.diverged]
+        found = [(r, note) for r in column.records for note in record_notes(r, column)]
+        found += [(r, f"diverged ({r['diverged']})") for r in column.diverged if column.published]
         for record, note in found:
             seeds_by_note.setdefault((column.name, note), []).append(str(record["seed"]))
     return [f"{name}, seed {', '.join(seeds)}: {note}." for (name, note), seeds in seeds_by_note.items()]
 
 
-def record_notes(record: dict[str, Any], score: str) -> list[str]:
-    if "notes" not in record:
+def record_notes(record: dict[str, Any], column: Column) -> list[str]:
+    if column.is_oracle:
         return []
-    published = next(iter(record["scores"]))
-    notes = list(record["notes"]) if score == published else []
-    ties = record["scores"][score]["top_ties"]
+    notes = list(record["notes"]) if column.published else []
+    ties = record["scores"][column.score]["top_ties"]
     if ties > max(0.001, 1.5 / record["num_test"]):
         notes.append(f"{ties:.1%} of the test images tie for the highest confidence")
-    if score == published and len(record["provenance"]["environments"]) > 1:
+    if column.published and len(record["provenance"]["environments"]) > 1:
         notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
     return notes

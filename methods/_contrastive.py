@@ -1,25 +1,171 @@
-"""Shared parts of the contrastive family: the confidence-aware loss, the feature queues, the momentum encoder."""
+"""Shared parts of the contrastive family: the losses, the feature queues, the momentum encoder, and all of it together.
+
+An anchor is a batch image; keys are unit features of earlier images in two queues, of the rightly and of the wrongly
+classified. Whatever is compared, nothing larger than (batch × queue) is ever built.
+"""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
+from torch.nn.functional import normalize, softplus
 
-from benchmark.interface import Progress
+from benchmark.interface import Batch, Progress, Task
+from benchmark.schema import check
 
 MASKED = -1e9
 """Stands for log 0: finite, so that an empty set of negatives gives a zero gradient and not NaN."""
 
-PairLoss = Callable[[Tensor, Tensor, float], Tensor]
+
+class Keys(NamedTuple):
+    """What a queue holds. An empty slot has class −1, which matches no label."""
+
+    features: Tensor
+    predicted: Tensor
+    true: Tensor
+
+
+Masks = tuple[Tensor | None, Tensor | None]
+"""(batch × queue) booleans: which entries of the right and of the wrong queue are negatives of each anchor."""
+PairLoss = Callable[[Tensor, Sequence[Tensor], float], Tensor]
+Rule = Callable[[Tensor, Keys, Keys], Masks]
+Contrast = Callable[[Tensor, Tensor, Tensor, Keys, Keys, float], Tensor]
+
+
+def paper_pair_loss(positive: Tensor, negatives: Sequence[Tensor], temperature: float) -> Tensor:
+    """log(e^{s_p/τ} + Σ_n e^{s_n/τ}) − s_p/τ = softplus(logsumexp_n(s_n/τ) − s_p/τ) for each (anchor, positive)."""
+    log_sums = torch.stack([similar.logsumexp(1, keepdim=True) for similar in negatives])
+    return softplus(log_sums.logsumexp(0) - positive)
+
+
+def released_pair_loss(positive: Tensor, negatives: Sequence[Tensor], temperature: float) -> Tensor:
+    """What the public code computes: s_p is not divided by τ, and the maximum it subtracts is not restored.
+
+    (τ/0.1) · [ paper − s_p − max(0, (max_n s_n − s_p)/τ) ]; may be negative.
+    """
+    hardest = torch.stack([similar.max(1, keepdim=True).values for similar in negatives]).max(0).values
+    slip = temperature * positive + (hardest - positive).relu()
+    return (paper_pair_loss(positive, negatives, temperature) - slip) * (temperature / 0.1)
+
+
+def filed_under(labels: Tensor, negatives: Keys) -> Tensor:
+    """N(y): wrongly classified images that were called y."""
+    return labels[:, None] == negatives.predicted
+
+
+def own_negatives(labels: Tensor, positives: Keys, negatives: Keys) -> Masks:
+    return None, filed_under(labels, negatives)
+
+
+def of_other_classes(labels: Tensor, keys: Keys, by: str) -> Tensor:
+    classes: Tensor = getattr(keys, by)
+    return (labels[:, None] != classes) & (classes >= 0)
+
+
+def own_and_others(labels: Tensor, positives: Keys, negatives: Keys, queues: tuple[bool, bool], by: str) -> Masks:
+    """N₂(y): N(y) and the queued images of other classes."""
+    own = filed_under(labels, negatives)
+    in_p = of_other_classes(labels, positives, by) if queues[0] else None
+    return in_p, own | of_other_classes(labels, negatives, by) if queues[1] else own
+
+
+def random_others(
+    labels: Tensor,
+    positives: Keys,
+    negatives: Keys,
+    queues: tuple[bool, bool],
+    by: str,
+    count: Callable[[Tensor], Tensor],
+) -> Masks:
+    """N₃(y): a random draw from the queued images of other classes without N(y)."""
+    own = filed_under(labels, negatives)
+    allowed_p = of_other_classes(labels, positives, by) & queues[0]
+    allowed_n = of_other_classes(labels, negatives, by) & ~own & queues[1]
+    numbers = torch.randperm(2 * own.shape[1], device=labels.device)
+    number_p, number_n = numbers.chunk(2)
+    places = partial(place_in_draw, allowed=((number_p, allowed_p), (number_n, allowed_n)))
+    return allowed_p & (places(number_p) <= count(own)), allowed_n & (places(number_n) <= count(own))
+
+
+def place_in_draw(number: Tensor, allowed: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """How many allowed entries of all queues have drawn a number up to this one, for each anchor."""
+    place = torch.zeros((), dtype=torch.int32, device=number.device)
+    for drawn, mask in allowed:
+        ordered, order = drawn.sort()
+        up_to = mask.index_select(1, order).cumsum(1, dtype=torch.int32)
+        entries = torch.searchsorted(ordered, number, right=True)
+        place = place + torch.where(entries > 0, up_to.index_select(1, (entries - 1).clamp(min=0)), 0)
+    return place
+
+
+def as_many_as_own(own: Tensor) -> Tensor:
+    return own.sum(1, keepdim=True)
+
+
+def as_many_as_the_queue(own: Tensor) -> Tensor:
+    return torch.full_like(own[:, :1], own.shape[1], dtype=torch.long)
+
+
+def csc_loss(
+    features: Tensor,
+    labels: Tensor,
+    weight: Tensor,
+    positives: Keys,
+    negatives: Keys,
+    temperature: float,
+    pair_loss: PairLoss = paper_pair_loss,
+    rule: Rule = own_negatives,
+) -> Tensor:
+    """weight_i · (1/|P(y_i)|) · Σ_{p∈P(y_i)} pair_loss(s_ip/τ, s_in/τ) per anchor; 0 where P(y_i) is empty.
+
+    P(y): rightly classified images of class y. The rule says which images are negatives.
+    """
+    positive = features @ positives.features.T / temperature
+    masks = rule(labels, positives, negatives)
+    similar = [
+        torch.where(mask, features @ keys.features.T / temperature, MASKED)
+        for keys, mask in zip((positives, negatives), masks, strict=True)
+        if mask is not None
+    ]
+    in_p = labels[:, None] == positives.predicted
+    pairs = pair_loss(positive, similar, temperature)
+    return weight * torch.where(in_p, pairs, 0.0).sum(1) / in_p.sum(1).clamp(min=1)
+
+
+def supcon_loss(
+    features: Tensor,
+    labels: Tensor,
+    weight: Tensor,
+    positives: Keys,
+    negatives: Keys,
+    temperature: float,
+    queues: tuple[bool, bool] = (True, True),
+) -> Tensor:
+    """weight_i · [ log Σ_a e^{s_a/τ} − (1/|P|) Σ_{p∈P} s_p/τ ]: P the images of the anchor's class, a all images.
+
+    An anchor's own earlier key may be among them: with rolling queues it has left before the image comes again.
+    """
+    log_sums, pulled, count = [], torch.zeros_like(weight), torch.zeros_like(labels)
+    for keys in compress((positives, negatives), queues):
+        similar = features @ keys.features.T / temperature
+        same = labels[:, None] == keys.true
+        log_sums.append(torch.where(keys.true >= 0, similar, MASKED).logsumexp(1))
+        pulled, count = pulled + torch.where(same, similar, 0.0).sum(1), count + same.sum(1)
+    loss = torch.stack(log_sums).logsumexp(0) - pulled / count.clamp(min=1)
+    return weight * torch.where(count > 0, loss, 0.0)
 
 
 class FeatureQueue(nn.Module):
-    """A ring buffer of unit features filed under a class. Empty slots have class −1, which matches no label."""
+    """A ring buffer of unit features with their predicted and their true class."""
 
     features: Tensor
-    labels: Tensor
+    predicted: Tensor
+    true: Tensor
     pointer: Tensor
     count: Tensor
 
@@ -28,65 +174,37 @@ class FeatureQueue(nn.Module):
         self.size = size
         # One spare row at the end takes the writes of samples that are not selected: shapes stay fixed, nothing syncs.
         self.register_buffer("features", torch.zeros(size + 1, feature_dim))
-        self.register_buffer("labels", torch.full((size + 1,), -1))
+        self.register_buffer("predicted", torch.full((size + 1,), -1))
+        self.register_buffer("true", torch.full((size + 1,), -1))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
         self.register_buffer("count", torch.zeros((), dtype=torch.long))
 
-    def enqueue(self, features: Tensor, labels: Tensor, selected: Tensor) -> None:
+    def enqueue(self, features: Tensor, predicted: Tensor, true: Tensor, selected: Tensor) -> None:
         """Write the selected rows, newest last; of more than `size` only the newest stay."""
         order = selected.long().cumsum(0)
         total = order[-1]
         stays = selected & (order > total - self.size)
         slot = torch.where(stays, (self.pointer + order - 1) % self.size, self.size)
         self.features.index_copy_(0, slot, features.to(self.features.dtype))
-        self.labels.index_copy_(0, slot, torch.where(stays, labels, -1))
+        self.predicted.index_copy_(0, slot, torch.where(stays, predicted, -1))
+        self.true.index_copy_(0, slot, torch.where(stays, true, -1))
         self.pointer.copy_((self.pointer + total) % self.size)
         self.count.add_(total)
+
+    def fill_with_noise(self, num_classes: int) -> None:
+        self.features.copy_(normalize(torch.randn_like(self.features)))
+        self.predicted.copy_(torch.randint_like(self.predicted, num_classes))
+        self.true.copy_(self.predicted)
+        self.count.fill_(self.size)
 
     def full(self) -> Tensor:
         return self.count >= self.size
 
-    def entries(self) -> tuple[Tensor, Tensor]:
-        return self.features[: self.size], self.labels[: self.size]
+    def fill(self) -> Tensor:
+        return (self.count / self.size).clamp(max=1)
 
-
-def paper_pair_loss(positive: Tensor, negative: Tensor, temperature: float) -> Tensor:
-    """log(e^{s_p/τ} + Σ_n e^{s_n/τ}) − s_p/τ = softplus(logsumexp_n(s_n/τ) − s_p/τ) for each (anchor, positive)."""
-    return softplus(negative.logsumexp(1, keepdim=True) - positive)
-
-
-def released_pair_loss(positive: Tensor, negative: Tensor, temperature: float) -> Tensor:
-    """What the public code computes: s_p is not divided by τ, and the maximum it subtracts is not restored.
-
-    (τ/0.1) · [ paper − s_p − max(0, (max_n s_n − s_p)/τ) ]; may be negative.
-    """
-    hardest = negative.max(1, keepdim=True).values
-    slip = temperature * positive + (hardest - positive).relu()
-    return (paper_pair_loss(positive, negative, temperature) - slip) * (temperature / 0.1)
-
-
-PAIR_LOSSES: dict[str, PairLoss] = {"paper": paper_pair_loss, "released": released_pair_loss}
-
-
-def csc_loss(
-    features: Tensor,
-    labels: Tensor,
-    weight: Tensor,
-    positives: tuple[Tensor, Tensor],
-    negatives: tuple[Tensor, Tensor],
-    temperature: float,
-    pair_loss: PairLoss = paper_pair_loss,
-) -> Tensor:
-    """weight_i · (1/|P(y_i)|) · Σ_{p∈P(y_i)} pair_loss(s_ip/τ, s_in/τ) per anchor; 0 where P(y_i) is empty.
-
-    P(y), N(y): entries of the positive and the negative queue filed under class y. Nothing is larger than B×K.
-    """
-    positive = features @ positives[0].T / temperature
-    negative = features @ negatives[0].T / temperature
-    in_p = labels[:, None] == positives[1]
-    in_n = labels[:, None] == negatives[1]
-    pairs = pair_loss(positive, torch.where(in_n, negative, MASKED), temperature)
-    return weight * torch.where(in_p, pairs, 0.0).sum(1) / in_p.sum(1).clamp(min=1)
+    def keys(self) -> Keys:
+        return Keys(self.features[: self.size], self.predicted[: self.size], self.true[: self.size])
 
 
 def momentum_copy(network: nn.Module) -> nn.Module:
@@ -99,10 +217,22 @@ def move_towards(key: nn.Module, network: nn.Module, momentum: float) -> None:
     torch._foreach_lerp_(list(key.parameters()), [p.detach() for p in network.parameters()], 1 - momentum)
 
 
+def distance(key: nn.Module, network: nn.Module) -> Tensor:
+    """‖θ_key − θ‖ / ‖θ‖."""
+    theirs = [p.detach() for p in network.parameters()]
+    gaps = torch._foreach_sub(list(key.parameters()), theirs)
+    gap, size = (torch.stack(torch._foreach_norm(list(tensors))).square().sum() for tensors in (gaps, theirs))
+    return torch.sqrt(gap / size.clamp(min=1e-12))
+
+
 def copy_statistics(key: nn.Module, network: nn.Module) -> None:
     """A key encoder in evaluation mode normalises with the trained network's running statistics."""
     for mine, theirs in zip(key.buffers(), network.buffers(), strict=True):
         mine.copy_(theirs)
+
+
+def leave_statistics(key: nn.Module, network: nn.Module) -> None:
+    """In training mode the key encoder normalises with the statistics of the batch."""
 
 
 def momentum_every_step(momentum: float, progress: Progress, start: int) -> float:
@@ -116,9 +246,6 @@ def momentum_every_epoch(momentum: float, progress: Progress, start: int) -> flo
     return momentum if progress.step == progress.num_steps - 1 else 1.0
 
 
-MOMENTUM_CADENCES = {"step": momentum_every_step, "epoch": momentum_every_epoch}
-
-
 def always(positives: FeatureQueue, negatives: FeatureQueue) -> Tensor:
     return torch.ones_like(positives.full())
 
@@ -127,4 +254,148 @@ def until_full(positives: FeatureQueue, negatives: FeatureQueue) -> Tensor:
     return ~(positives.full() & negatives.full())
 
 
-QUEUE_POLICIES = {"rolling": always, "freeze": until_full}
+def softmax_response(outputs: Tensor, num_classes: int) -> Tensor:
+    """SR = max_j p_j over the classes, detached: it weighs an anchor and is not trained."""
+    return torch.softmax(outputs[:, :num_classes].detach(), 1).amax(1)
+
+
+def largest_output(outputs: Tensor, num_classes: int) -> Tensor:
+    """The public code of the combination: the abstention output takes part."""
+    return torch.softmax(outputs.detach(), 1).amax(1)
+
+
+def unweighted(outputs: Tensor, num_classes: int) -> Tensor:
+    return torch.ones_like(outputs[:, 0])
+
+
+def all_anchors(predicted: Tensor, labels: Tensor) -> Tensor:
+    return torch.ones_like(labels, dtype=torch.bool)
+
+
+def correct_anchors(predicted: Tensor, labels: Tensor) -> Tensor:
+    return predicted == labels
+
+
+PAIR_LOSSES: dict[str, PairLoss] = {"paper": paper_pair_loss, "released": released_pair_loss}
+MOMENTUM_CADENCES = {"step": momentum_every_step, "epoch": momentum_every_epoch}
+QUEUE_POLICIES = {"rolling": always, "freeze": until_full, "random": until_full}
+KEY_STATISTICS = {"train": leave_statistics, "eval": copy_statistics}
+WEIGHTS = {"sr": softmax_response, "sr_outputs": largest_output, "none": unweighted}
+ANCHORS = {"all": all_anchors, "correct": correct_anchors}
+COUNTS = {"matched": as_many_as_own, "queue": as_many_as_the_queue}
+QUEUES = {"both": (True, True), "positives": (True, False), "negatives": (False, True)}
+
+
+@dataclass(frozen=True)
+class ContrastConfig:
+    """Paper's values for CIFAR-100; what the paper leaves open is a field whose default is our choice."""
+
+    warmup_epochs: int = 150
+    """E_s: epochs of cross-entropy before the momentum encoder is copied and the queues begin to fill."""
+    momentum: float = 0.99
+    """q of the momentum encoder."""
+    queue_size: int = 3000
+    """s, the length of each queue."""
+    weight: float = 1.0
+    """w of the contrastive loss."""
+    temperature: float = 0.1
+    loss_form: Literal["paper", "released"] = "paper"
+    queue_policy: Literal["rolling", "freeze", "random"] = "rolling"
+    """rolling: every batch is enqueued (the paper's prose); freeze: full queues stay as they are (Algorithm 1);
+    random: noise that never changes (the public code of the combination with SAT+EM)."""
+    momentum_cadence: Literal["step", "epoch"] = "step"
+    key_mode: Literal["train", "eval"] = "train"
+    anchors: Literal["all", "correct"] = "all"
+    weighting: Literal["sr", "sr_outputs", "none"] = "sr"
+    fill_epochs: int = 0
+    """The loss waits so many epochs after the warm-up while the queues fill; a second public script has 10."""
+    negatives: Literal["own", "sc2", "sc3", "supcon"] = "own"
+    """own: N(y). sc2: N(y) and other classes. sc3: a draw from other classes. supcon: SupCon's loss and sets."""
+    other_queues: Literal["both", "positives", "negatives"] = "both"
+    """Where sc2, sc3 and supcon look; the paper says only "the queue"."""
+    other_class: Literal["true", "predicted"] = "true"
+    """What makes a queued image one of another class for sc2 and sc3; the paper does not say."""
+    draw: Literal["matched", "queue"] = "matched"
+    """How many sc3 draws: as many as N(y) has, so that only their kind differs, or as many as a queue holds."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.momentum <= 1, f"momentum must lie in [0, 1], got {self.momentum}")
+        check(self.queue_size >= 1, f"queue_size must be at least 1, got {self.queue_size}")
+        check(self.temperature > 0, f"temperature must be positive, got {self.temperature}")
+        check(self.fill_epochs >= 0, f"fill_epochs must not be negative, got {self.fill_epochs}")
+        check(
+            self.negatives != "supcon" or self.loss_form == "paper",
+            "loss_form = 'released' has no meaning with negatives = 'supcon'",
+        )
+
+    def contrast(self) -> Contrast:
+        """The loss these settings select."""
+        queues, by = QUEUES[self.other_queues], self.other_class
+        rules: dict[str, Rule] = {
+            "own": own_negatives,
+            "sc2": partial(own_and_others, queues=queues, by=by),
+            "sc3": partial(random_others, queues=queues, by=by, count=COUNTS[self.draw]),
+        }
+        if self.negatives == "supcon":
+            return partial(supcon_loss, queues=queues)
+        return partial(csc_loss, pair_loss=PAIR_LOSSES[self.loss_form], rule=rules[self.negatives])
+
+
+class ContrastiveMemory(nn.Module):
+    """Key encoder and queues, the loss of a batch against them, and how both move on."""
+
+    def __init__(self, network: nn.Module, task: Task, config: ContrastConfig) -> None:
+        super().__init__()
+        self.config, self.num_classes = config, task.num_classes
+        self.key = momentum_copy(network)
+        self.positives = FeatureQueue(config.queue_size, task.feature_dim)
+        self.negatives = FeatureQueue(config.queue_size, task.feature_dim)
+        if config.queue_policy == "random":
+            self.positives.fill_with_noise(task.num_classes)
+            self.negatives.fill_with_noise(task.num_classes)
+        self.contrast = config.contrast()
+        self.accepts = QUEUE_POLICIES[config.queue_policy]
+        self.momentum_now = MOMENTUM_CADENCES[config.momentum_cadence]
+        self.take_statistics = KEY_STATISTICS[config.key_mode]
+        self.anchors, self.weighting = ANCHORS[config.anchors], WEIGHTS[config.weighting]
+
+    def loss(
+        self, outputs: Tensor, features: Tensor, labels: Tensor, progress: Progress
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """w · mean contrastive loss, 0 until it starts, and its logs."""
+        predicted = outputs[:, : self.num_classes].detach().argmax(1)
+        weight = self.weighting(outputs, self.num_classes) * self.anchors(predicted, labels)
+        keys = self.positives.keys(), self.negatives.keys()
+        contrast = self.contrast(normalize(features), labels, weight, *keys, self.config.temperature).mean()
+        active = self.full() * float(progress.epoch >= self.config.warmup_epochs + self.config.fill_epochs)
+        logs = {"contrast": active * contrast.detach(), "contrast_active": active}
+        return self.config.weight * active * contrast, logs
+
+    def after_step(self, batch: Batch, network: nn.Module, progress: Progress) -> None:
+        """File the batch's keys under their predicted class, then move the key encoder."""
+        self.key.train(self.config.key_mode == "train")
+        outputs, features = self.key(batch.images)
+        predicted = outputs[:, : self.num_classes].argmax(1)
+        right, accepts = predicted == batch.labels, self.accepts(self.positives, self.negatives)
+        keys = normalize(features)
+        self.positives.enqueue(keys, predicted, batch.labels, right & accepts)
+        self.negatives.enqueue(keys, predicted, batch.labels, ~right & accepts)
+        move_towards(self.key, network, self.momentum_now(self.config.momentum, progress, self.config.warmup_epochs))
+        self.take_statistics(self.key, network)
+
+    def full(self) -> Tensor:
+        """The contrastive loss waits until both queues have been filled once."""
+        return self.positives.full() & self.negatives.full()
+
+    def health(self, network: nn.Module) -> Mapping[str, Tensor]:
+        return {
+            "positive_fill": self.positives.fill(),
+            "negative_fill": self.negatives.fill(),
+            "key_distance": distance(self.key, network),
+        }
+
+    def notes(self) -> list[str]:
+        if bool(self.full()):
+            return []
+        held = f"{int(self.positives.count)} right and {int(self.negatives.count)} wrong predictions"
+        return [f"the contrastive loss never started: its queues of {self.negatives.size} met {held}"]

@@ -65,6 +65,9 @@ class SelfAdaptive(AbstentionMethod):
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         outputs, _ = self.network(batch.images)
+        return self.adapt(outputs, batch)
+
+    def adapt(self, outputs: Tensor, batch: Batch) -> Step:
         class_logits = outputs[:, :-1]
         old = self.target.index_select(0, batch.indices)
         target = updated_target(old, class_logits, batch.labels, self.config.target_momentum)

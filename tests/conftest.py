@@ -20,6 +20,7 @@ seeds = 2
 epochs = 4
 batch_size = 32
 checkpoint_seconds = 0
+model_coverages = [90, 80]
 
 [data]
 source = "digits"
@@ -39,7 +40,7 @@ crop_padding = 1
 
 [optimizer]
 name = "sgd"
-lr = 0.1
+lr = 0.2
 momentum = 0.9
 
 [method.deep_gamblers]
@@ -51,6 +52,22 @@ warmup_epochs = 2
 [method.ccl_sc]
 warmup_epochs = 1
 queue_size = 16
+
+[method.ccl_sc_sat_em]
+warmup_epochs = 1
+queue_size = 16
+
+[method.selective_net]
+hidden = 16
+
+[method.mc_dropout]
+passes = 3
+
+[method.deep_ensemble]
+size = 2
+
+[method.snapshot_ensemble]
+cycles = 2
 """
 
 

@@ -1,0 +1,78 @@
+"""CCL-SC+SAT+EM: the contrastive loss of CCL-SC beside self-adaptive training with entropy minimisation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from benchmark.interface import Batch, Progress, Step, Task
+from benchmark.prediction import Stored
+from benchmark.schema import check
+from benchmark.scores import Confidence
+from methods._contrastive import ContrastConfig, ContrastiveMemory
+from methods.self_adaptive import SelfAdaptive
+
+
+def replaced(adaptive: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The paper: SAT+EM in the place of cross-entropy."""
+    return adaptive
+
+
+def added(adaptive: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The public code: cross-entropy over all K+1 outputs stays, and SAT+EM is added."""
+    return cross_entropy(outputs, labels) + adaptive
+
+
+COMBINATIONS = {"replace": replaced, "add": added}
+
+
+class ContrastWithSelfAdaption(SelfAdaptive):
+    title = "CCL-SC with SAT+EM in the place of cross-entropy"
+    reference = "Wu et al., ICML 2024"
+    labels = {"CCL-SC+SAT+EM": {}}
+
+    @dataclass(frozen=True)
+    class Config(ContrastConfig):
+        target_momentum: float = 0.9
+        entropy_weight: float = 0.001
+        """beta of EM."""
+        entropy_form: Literal["entropy", "released"] = "entropy"
+        combination: Literal["replace", "add"] = "replace"
+        """The code has add, with random queues, sr_outputs weights and the released forms of both losses."""
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            check(0 <= self.target_momentum <= 1, f"target_momentum must lie in [0, 1], got {self.target_momentum}")
+
+    def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
+        super().__init__(network, task, config)
+        self.memory = ContrastiveMemory(network, task, config)
+        self.combined = COMBINATIONS[config.combination]
+
+    def training_step(self, batch: Batch, progress: Progress) -> Step:
+        outputs, features = self.network(batch.images)
+        adaptive = self.adapt(outputs, batch)
+        contrast, logs = self.memory.loss(outputs, features, batch.labels, progress)
+        loss = self.combined(adaptive.loss, outputs, batch.labels) + contrast
+        return Step(loss, adaptive.carry, {**adaptive.logs, **logs})
+
+    def after_step(self, batch: Batch, carry: Tensor, progress: Progress) -> None:
+        super().after_step(batch, carry, progress)
+        self.memory.after_step(batch, self.network, progress)
+
+    def health(self) -> Mapping[str, Tensor]:
+        return self.memory.health(self.network)
+
+    def notes(self) -> list[str]:
+        return self.memory.notes()
+
+    @staticmethod
+    def scores(prediction: Stored) -> dict[str, Confidence]:
+        """The paper ranks the combination by SR."""
+        own, response = SelfAdaptive.scores(prediction).items()
+        return dict([response, own])
+
+
+METHOD = ContrastWithSelfAdaption

@@ -1,0 +1,62 @@
+"""Focal loss, and "Adaptive Focal": the same with a gamma that depends on the sample."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
+from benchmark.schema import check
+from methods._probabilities import label_log_probability, other_log_probability
+
+
+def focal_loss(logits: Tensor, labels: Tensor, gamma: Tensor) -> Tensor:
+    """−(1−p_y)^γ ln p_y per sample, the power as e^{γ ln(1−p_y)}: a plain power below 1 has no gradient at p_y = 1."""
+    return -torch.exp(gamma * other_log_probability(logits, labels)) * label_log_probability(logits, labels)
+
+
+def fixed(p_label: Tensor, gamma: float) -> Tensor:
+    return torch.full_like(p_label, gamma)
+
+
+def flsd53(p_label: Tensor, gamma: float) -> Tensor:
+    """γ = 5 where p_y < 0.2, else 3, whatever the configured gamma: both numbers are part of the rule."""
+    return torch.where(p_label < 0.2, torch.full_like(p_label, 5), torch.full_like(p_label, 3))
+
+
+RULES = {"fixed": fixed, "flsd53": flsd53}
+
+
+class Focal(Method):
+    """The CCL-SC table's "Adaptive Focal" is taken to be FLSD-53, not AdaFocal (which is `adafocal.py`): the table's
+    related methods are those of one public code base, where FLSD-53 bears that name, and the row nearly equals Focal's.
+
+    Mean reduction and no gradient clipping, as everything here; the public recipes sum the loss and clip at norm 2.
+    """
+
+    title = "focal loss, with a fixed gamma or one that depends on the sample (FLSD-53)"
+    reference = "Lin et al., ICCV 2017; Mukhoti et al., NeurIPS 2020"
+    labels = {"Focal": {}, "Adaptive Focal": {"rule": "flsd53"}}
+
+    @dataclass(frozen=True)
+    class Config:
+        gamma: float = 3.0
+        """Of the fixed rule; 0 is cross-entropy."""
+        rule: Literal["fixed", "flsd53"] = "fixed"
+
+        def __post_init__(self) -> None:
+            check(self.gamma >= 0, f"gamma must not be negative, got {self.gamma}")
+
+    def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
+        super().__init__(network, task, config)
+        self.rule = RULES[config.rule]
+
+    def training_step(self, batch: Batch, progress: Progress) -> Step:
+        logits, _ = self.network(batch.images)
+        p_label = label_log_probability(logits.detach(), batch.labels).exp()
+        loss = focal_loss(logits, batch.labels, self.rule(p_label, self.config.gamma)).mean()
+        return Step(loss, logs={"accuracy": accuracy(logits, batch.labels), "p_label": p_label.mean()})
+
+
+METHOD = Focal

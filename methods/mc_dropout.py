@@ -1,0 +1,86 @@
+"""MC-dropout: the mean of many passes with dropout left on, through the final network of plain cross-entropy."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmark.interface import Method
+from benchmark.prediction import Prediction, Stored
+from benchmark.schema import check
+from benchmark.scores import Confidence, softmax_response
+
+
+class PassStatistics:
+    """Mean probability, its variance and the mean entropy over passes, without keeping the passes."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.log_sum = self.square_sum = self.entropy_sum = torch.zeros(())
+
+    def add(self, log_p: Tensor) -> None:
+        p = log_p.exp()
+        entropy = -(p * log_p).sum(1)
+        first = self.count == 0
+        self.log_sum = log_p if first else torch.logaddexp(self.log_sum, log_p)
+        self.square_sum = p.square() if first else self.square_sum + p.square()
+        self.entropy_sum = entropy if first else self.entropy_sum + entropy
+        self.count += 1
+
+    def log_mean(self) -> Tensor:
+        """log p̄."""
+        return self.log_sum - math.log(self.count)
+
+    def variance(self) -> Tensor:
+        """Var_t p_ŷ of the class that the mean predicts."""
+        top, predicted = self.log_mean().exp().max(1)
+        square = self.square_sum.gather(1, predicted[:, None])[:, 0] / self.count
+        return (square - top.square()).clamp(min=0)
+
+    def mutual_information(self) -> Tensor:
+        """H(p̄) − mean_t H(p_t)."""
+        log_mean = self.log_mean()
+        return (-(log_mean.exp() * log_mean).sum(1) - self.entropy_sum / self.count).clamp(min=0)
+
+
+class MonteCarloDropout(Method):
+    title = "MC-dropout: mean of passes with dropout on, through SR's network; trains nothing"
+    reference = "Gal & Ghahramani, ICML 2016"
+    labels = {"MC-dropout": {}}
+    starts_from = "cross_entropy"
+    stochastic = True
+
+    @dataclass(frozen=True)
+    class Config:
+        passes: int = 100
+
+        def __post_init__(self) -> None:
+            check(self.passes >= 1, f"passes must be at least 1, got {self.passes}")
+
+    def predict(self, images: Tensor) -> Prediction[Tensor]:
+        """BatchNorm stays in evaluation mode; only dropout is random."""
+        for layer in self.dropout_layers():
+            layer.train()
+        statistics = PassStatistics()
+        for _ in range(self.config.passes):
+            statistics.add(torch.log_softmax(self.network(images)[0].float(), 1))
+        self.network.eval()
+        aux = {"variance": statistics.variance(), "mutual information": statistics.mutual_information()}
+        return Prediction(statistics.log_mean(), None, aux)
+
+    def dropout_layers(self) -> list[nn.Module]:
+        kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+        return [layer for layer in self.network.modules() if isinstance(layer, kinds) and layer.p > 0]
+
+    def notes(self) -> list[str]:
+        return [] if self.dropout_layers() else ["the network has no dropout, so all passes agree and this is SR"]
+
+    @staticmethod
+    def scores(prediction: Stored) -> dict[str, Confidence]:
+        doubts = {name: np.asarray(prediction.aux[name], np.float64) for name in ("variance", "mutual information")}
+        return {"SR": softmax_response(prediction.logits), **{name: -doubt for name, doubt in doubts.items()}}
+
+
+METHOD = MonteCarloDropout

@@ -1,0 +1,95 @@
+"""SelectiveNet: a selection head beside the classifier, trained for one coverage at a time."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
+from benchmark.prediction import Prediction, Stored
+from benchmark.schema import check
+from benchmark.scores import Confidence, softmax_response
+
+SMALLEST_COVERAGE = 1e-3
+"""Keeps the divided risk finite when everything is rejected."""
+
+
+def divided_risk(losses: Tensor, selection: Tensor) -> Tensor:
+    """The paper: Σ g_i ℓ_i / Σ g_i, the risk of what is kept."""
+    return (losses * selection).mean() / selection.mean().clamp(min=SMALLEST_COVERAGE)
+
+
+def undivided_risk(losses: Tensor, selection: Tensor) -> Tensor:
+    """The public code: mean g_i ℓ_i."""
+    return (losses * selection).mean()
+
+
+def coverage_penalty(selection: Tensor, coverage: float) -> Tensor:
+    """max(0, c − mean g)²."""
+    return (coverage - selection.mean()).relu().square()
+
+
+RISKS = {"paper": divided_risk, "released": undivided_risk}
+
+
+class Scale(nn.Module):
+    """Stands for a BatchNorm gain that begins small."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return hidden / 10
+
+
+class SelectiveNet(Method):
+    title = "SelectiveNet: a selection head trained for one coverage"
+    reference = "Geifman & El-Yaniv, ICML 2019"
+    labels = {"SelectiveNet": {}}
+    one_per_coverage = "coverage"
+    couples_samples = True
+
+    @dataclass(frozen=True)
+    class Config:
+        coverage: float = 0.8
+        """c, set by the task's model_coverages."""
+        penalty: float = 32.0
+        """lambda of the coverage constraint."""
+        balance: float = 0.5
+        """alpha: share of the selective loss; the rest trains an auxiliary classifier on everything."""
+        hidden: int = 512
+        risk_form: Literal["paper", "released"] = "paper"
+
+        def __post_init__(self) -> None:
+            check(0 < self.coverage <= 1, f"coverage must lie in (0, 1], got {self.coverage}")
+            check(0 <= self.balance <= 1, f"balance must lie in [0, 1], got {self.balance}")
+            check(self.hidden >= 1, f"hidden must be at least 1, got {self.hidden}")
+
+    def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
+        super().__init__(network, task, config)
+        body = [nn.Linear(task.feature_dim, config.hidden), nn.ReLU(), nn.BatchNorm1d(config.hidden)]
+        self.selector = nn.Sequential(*body, Scale(), nn.Linear(config.hidden, 1))
+        self.auxiliary = nn.Linear(task.feature_dim, task.num_classes)
+        self.risk = RISKS[config.risk_form]
+
+    def training_step(self, batch: Batch, progress: Progress) -> Step:
+        logits, features = self.network(batch.images)
+        selection = torch.sigmoid(self.selector(features)[:, 0])
+        risk = self.risk(cross_entropy(logits, batch.labels, reduction="none"), selection)
+        selective = risk + self.config.penalty * coverage_penalty(selection, self.config.coverage)
+        everything = cross_entropy(self.auxiliary(features), batch.labels)
+        loss = self.config.balance * selective + (1 - self.config.balance) * everything
+        logs = {"accuracy": accuracy(logits, batch.labels), "coverage": selection.detach().mean()}
+        return Step(loss, logs=logs)
+
+    def predict(self, images: Tensor) -> Prediction[Tensor]:
+        logits, features = self.network(images)
+        return Prediction(logits, features, {"reject": -self.selector(features)[:, 0]})
+
+    @staticmethod
+    def scores(prediction: Stored) -> dict[str, Confidence]:
+        selection = -np.asarray(prediction.aux["reject"], np.float64)
+        return {"selection": selection, "SR": softmax_response(prediction.logits)}
+
+
+METHOD = SelectiveNet

@@ -1,0 +1,46 @@
+"""Snapshot ensemble: the mean probability of one network at the ends of its learning-rate cycles."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmark.interface import Member
+from benchmark.schema import check
+from methods._ensembles import Ensemble
+
+
+def cycle_ends(num_epochs: int, cycles: int) -> list[int]:
+    """Epochs after which the rate has fallen to zero; a last cycle may be shorter."""
+    length = math.ceil(num_epochs / cycles)
+    return [min(end, num_epochs) for end in range(length, num_epochs + length, length)]
+
+
+class SnapshotEnsemble(Ensemble):
+    title = "snapshot ensemble: mean probability of one network at the ends of its cosine cycles"
+    reference = "Huang et al., ICLR 2017"
+    labels = {"Snapshot ensemble": {}}
+
+    @dataclass(frozen=True)
+    class Config:
+        cycles: int = 5
+        """M, the number of cycles of the training."""
+        last: int = 0
+        """Only the last so many snapshots are averaged; 0 = all."""
+        lr: float = 0.0
+        """alpha_0, the rate at the start of each cycle; 0 = the task's own."""
+
+        def __post_init__(self) -> None:
+            check(self.cycles >= 1, f"cycles must be at least 1, got {self.cycles}")
+            check(0 <= self.last <= self.cycles, f"last must lie between 0 and cycles, got {self.last}")
+            check(self.lr >= 0, f"lr must not be negative, got {self.lr}")
+
+    @staticmethod
+    def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
+        ends = cycle_ends(num_epochs, config.cycles)[-config.last :]
+        recipe = {"schedule": {"name": "cyclic", "cycles": config.cycles}, "evaluate_at": ends}
+        recipe |= {"optimizer": {"lr": config.lr}} if config.lr else {}
+        return [Member("cross_entropy", seed, recipe, epoch) for epoch in ends]
+
+
+METHOD = SnapshotEnsemble
