@@ -1,20 +1,39 @@
 """The confidence-aware contrastive loss, its queues and its momentum encoder."""
 
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmark.interface import Batch, Progress, Task
+from benchmark.prediction import Prediction
 from methods._contrastive import (
+    KEY_STATISTICS,
+    WEIGHTS,
+    ContrastConfig,
     FeatureQueue,
+    Keys,
+    as_many_as_own,
+    as_many_as_the_queue,
     csc_loss,
+    distance,
     momentum_copy,
     momentum_every_epoch,
     move_towards,
     paper_pair_loss,
+    random_others,
     released_pair_loss,
+    supcon_loss,
 )
 from methods.ccl_sc import ConfidenceAwareContrast
+from methods.ccl_sc_sat_em import ContrastWithSelfAdaption
+from methods.self_adaptive import SelfAdaptive
+from tests.conftest import ROOT
 
 TAU = 0.1
 
@@ -23,7 +42,7 @@ def pair(loss: object, s_p: float, s_n: list[float]) -> tuple[float, list[float]
     """Value and gradient with respect to (s_p, s_n…) of one (anchor, positive) pair."""
     similarities = torch.tensor([s_p, *s_n], dtype=torch.float64, requires_grad=True)
     negatives = similarities[None, 1:] if s_n else torch.full((1, 1), -1e9 * TAU, dtype=torch.float64)
-    value = loss(similarities[None, :1] / TAU, negatives / TAU, TAU).sum()  # type: ignore[operator]
+    value = loss(similarities[None, :1] / TAU, [negatives / TAU], TAU).sum()  # type: ignore[operator]
     value.backward()
     return value.item(), similarities.grad.tolist()
 
@@ -58,8 +77,8 @@ def tensor(values: object) -> Tensor:
 
 
 ANCHORS, LABELS, WEIGHT = tensor([[1, 0], [0.6, 0.8]]), torch.tensor([0, 1]), tensor([0.9, 0.5])
-POSITIVES = (tensor([[0.8, 0.6], [0.6, -0.8], [0, 1]]), torch.tensor([0, 0, 1]))
-NEGATIVES = (tensor([[0.6, 0.8], [-1, 0], [0.8, 0.6]]), torch.tensor([0, 0, 1]))
+POSITIVES = Keys(tensor([[0.8, 0.6], [0.6, -0.8], [0, 1]]), torch.tensor([0, 0, 1]), torch.tensor([0, 0, 1]))
+NEGATIVES = Keys(tensor([[0.6, 0.8], [-1, 0], [0.8, 0.6]]), torch.tensor([0, 0, 1]), torch.tensor([1, 1, 0]))
 
 
 def test_oracle_of_two_anchors() -> None:
@@ -73,37 +92,201 @@ def test_oracle_of_two_anchors() -> None:
     assert released.mean().item() == pytest.approx(-0.28450788, abs=1e-8)
 
 
-def brute_force(features: Tensor, labels: Tensor, weight: Tensor, positives: tuple, negatives: tuple) -> list[float]:
+def brute_force(
+    features: Tensor,
+    labels: Tensor,
+    weight: Tensor,
+    positives: Keys,
+    negatives: Keys,
+    is_negative: Callable[[bool, int, int, int], bool],
+) -> list[float]:
+    """Pair by pair; `is_negative(from the wrong queue, predicted class, true class, y)`."""
     losses = []
-    for z, y, w in zip(features, labels, weight, strict=True):
-        own = [v for v, c in zip(*positives, strict=True) if c == y]
-        foes = sum(torch.exp(z @ v / TAU) for v, c in zip(*negatives, strict=True) if c == y)
+    for z, y, w in zip(features, labels.tolist(), weight, strict=True):
+        own = [v for v, c in zip(positives.features, positives.predicted, strict=True) if c == y]
+        foes = sum(
+            torch.exp(z @ v / TAU)
+            for keys in (positives, negatives)
+            for v, predicted, true in zip(keys.features, keys.predicted.tolist(), keys.true.tolist(), strict=True)
+            if is_negative(keys is negatives, predicted, true, y)
+        )
         terms = [torch.log(torch.exp(z @ v / TAU) + foes) - z @ v / TAU for v in own]
         losses.append(float(w * sum(terms) / len(terms)) if terms else 0.0)
     return losses
 
 
-def test_equals_the_definition_pair_by_pair() -> None:
+def random_case() -> tuple[Tensor, Tensor, Tensor, Keys, Keys]:
     g = torch.Generator().manual_seed(0)
 
     def unit(n: int) -> Tensor:
         return torch.nn.functional.normalize(torch.randn(n, 6, generator=g, dtype=torch.float64))
 
-    features, labels, weight = unit(20), torch.arange(20) % 5, torch.rand(20, generator=g, dtype=torch.float64)
-    positives = (unit(30), torch.randint(0, 4, (30,), generator=g))  # class 4 has no positives
-    negatives = (unit(30), torch.randint(1, 5, (30,), generator=g))  # class 0 has no negatives
-    losses = csc_loss(features, labels, weight, positives, negatives, TAU)
-    assert losses.tolist() == pytest.approx(brute_force(features, labels, weight, positives, negatives), abs=1e-9)
+    right = torch.randint(0, 4, (30,), generator=g)  # class 4 has no positives
+    wrong = torch.randint(1, 5, (30,), generator=g)  # class 0 has no negatives
+    true = (wrong + torch.randint(1, 5, (30,), generator=g)) % 5
+    weight = torch.rand(20, generator=g, dtype=torch.float64)
+    return unit(20), torch.arange(20) % 5, weight, Keys(unit(30), right, right), Keys(unit(30), wrong, true)
+
+
+RULES: dict[str, tuple[dict[str, str], Callable[[bool, int, int, int], bool]]] = {
+    "own": ({}, lambda wrong, predicted, true, y: wrong and predicted == y),
+    "sc2": ({"negatives": "sc2"}, lambda wrong, predicted, true, y: (wrong and predicted == y) or true != y),
+    "sc2, predicted class": (
+        {"negatives": "sc2", "other_class": "predicted"},
+        lambda wrong, predicted, true, y: (wrong and predicted == y) or predicted != y,
+    ),
+    "sc2, right queue": (
+        {"negatives": "sc2", "other_queues": "positives"},
+        lambda wrong, predicted, true, y: predicted == y if wrong else true != y,
+    ),
+    "sc2, wrong queue": (
+        {"negatives": "sc2", "other_queues": "negatives"},
+        lambda wrong, predicted, true, y: wrong and (predicted == y or true != y),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_equals_the_definition_pair_by_pair(rule: str) -> None:
+    settings, is_negative = RULES[rule]
+    features, labels, weight, positives, negatives = random_case()
+    loss = ContrastConfig(**settings).contrast()  # type: ignore[arg-type]
+    losses = loss(features, labels, weight, positives, negatives, TAU)
+    expected = brute_force(features, labels, weight, positives, negatives, is_negative)
+    assert losses.tolist() == pytest.approx(expected, abs=1e-9)
     features.requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: csc_loss(z, labels, weight, positives, negatives, TAU), features)
+    assert torch.autograd.gradcheck(lambda z: loss(z, labels, weight, positives, negatives, TAU), features)
+
+
+@pytest.mark.parametrize("queues", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("count", [as_many_as_own, as_many_as_the_queue])
+def test_random_others_draws_so_many_of_other_classes_and_never_an_own_negative(
+    queues: tuple[bool, bool], count: Callable[[Tensor], Tensor]
+) -> None:
+    _, labels, _, positives, negatives = random_case()
+    torch.manual_seed(0)
+    drawn = random_others(labels, positives, negatives, queues, "true", count)
+    own = labels[:, None] == negatives.predicted
+    allowed = torch.cat(
+        [(labels[:, None] != positives.true) & queues[0], (labels[:, None] != negatives.true) & ~own & queues[1]], 1
+    )
+    chosen = torch.cat([mask for mask in drawn if mask is not None], 1)
+    assert not (chosen & ~allowed).any()
+    expected = torch.minimum(count(own)[:, 0], allowed.sum(1))
+    assert chosen.sum(1).tolist() == expected.tolist()
+
+
+def test_random_others_draws_every_allowed_entry_equally_often() -> None:
+    _, labels, _, positives, negatives = random_case()
+    torch.manual_seed(0)
+    times = torch.zeros(20, 60)
+    for _ in range(2000):
+        drawn = random_others(labels, positives, negatives, (True, True), "true", as_many_as_own)
+        times += torch.cat([mask for mask in drawn if mask is not None], 1)
+    anchor = 1
+    own = (labels[:, None] == negatives.predicted)[anchor].sum().item()
+    seen = times[anchor][times[anchor] > 0]
+    expected = 2000 * own / len(seen)
+    assert (seen - expected).abs().max() < 5 * (expected * (1 - own / len(seen))) ** 0.5
+
+
+def supcon_of(features: Tensor, labels: Tensor) -> list[float]:
+    """Each image against all others, which are spread over both queues."""
+    losses = []
+    for i in range(len(labels)):
+        others = [j for j in range(len(labels)) if j != i]
+        keys = [Keys(features[part], labels[part], labels[part]) for part in (others[:1], others[1:])]
+        weight = torch.ones(1, dtype=torch.float64)
+        losses.append(supcon_loss(features[i : i + 1], labels[i : i + 1], weight, *keys, TAU).item())
+    return losses
+
+
+def test_supcon_oracles() -> None:
+    first = supcon_of(tensor([[1, 0], [0.8, 0.6], [0, 1], [-0.6, 0.8]]), torch.tensor([0, 0, 1, 1]))
+    assert first == pytest.approx([0.00033624, 0.12722344, 0.12722344, 0.00033624], abs=1e-8)
+    assert sum(first) / 4 == pytest.approx(0.06377984, abs=1e-8)
+    second = supcon_of(tensor([[1, 0], [0.8, 0.6], [0.6, 0.8], [-1, 0]]), torch.tensor([0, 0, 0, 1]))
+    assert second == pytest.approx([1.12692802, 0.98390076, 1.82695726, 0.0], abs=1e-8)
+    assert sum(second) / 4 == pytest.approx(0.98444651, abs=1e-8)
+
+
+def test_supcon_goes_by_true_labels_over_the_chosen_queues() -> None:
+    features, labels, weight, positives, negatives = random_case()
+    features.requires_grad_()
+    loss = ContrastConfig(negatives="supcon", other_queues="negatives").contrast()
+    losses = loss(features, labels, weight, positives, negatives, TAU)
+    z, y = features[3], labels[3]
+    similar = negatives.features @ z / TAU
+    expected = weight[3] * -(torch.log_softmax(similar, 0)[negatives.true == y]).mean()
+    torch.testing.assert_close(losses[3], expected)
+    assert torch.autograd.gradcheck(lambda f: loss(f, labels, weight, positives, negatives, TAU), features)
+
+
+@pytest.mark.parametrize("negatives", ["own", "sc2", "sc3", "supcon"])
+def test_nothing_larger_than_batch_times_queue_is_built(negatives: str) -> None:
+    """At K = 50,000, B = 64, D = 512 that, and the tensors it takes at once, bound the memory."""
+    batch, size, dim = 16, 1000, 8
+
+    class Sizes(TorchDispatchMode):
+        largest = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = func(*args, **(kwargs or {}))
+            for tensor in out if isinstance(out, (tuple, list)) else [out]:
+                if isinstance(tensor, Tensor):
+                    self.largest = max(self.largest, tensor.numel())
+            return out
+
+    g = torch.Generator().manual_seed(0)
+    queues = [
+        Keys(
+            torch.randn(size, dim, generator=g),
+            torch.randint(9, (size,), generator=g),
+            torch.randint(9, (size,), generator=g),
+        )
+        for _ in range(2)
+    ]
+    features = torch.randn(batch, dim, generator=g, requires_grad=True)
+    loss = ContrastConfig(negatives=negatives).contrast()  # type: ignore[arg-type]
+    with Sizes() as sizes:
+        loss(features, torch.arange(batch) % 9, torch.ones(batch), *queues, TAU).mean().backward()
+    assert sizes.largest == batch * size
+
+
+@pytest.mark.parametrize("negatives", ["own", "sc2", "sc3", "supcon"])
+def test_memory_at_the_largest_published_queue(negatives: str) -> None:
+    """Forward and backward at K = 50,000, B = 64, D = 512 take less than 300 MB beyond the queues."""
+    script = f"""
+import torch
+from methods._contrastive import ContrastConfig, Keys
+torch.set_num_threads(1)
+loss = ContrastConfig(negatives="{negatives}").contrast()
+def run(size):
+    classes = torch.arange(size) % 100
+    queues = [Keys(torch.nn.functional.normalize(torch.randn(size, 512)), classes, (classes + i) % 100) for i in (0, 1)]
+    features = torch.randn(64, 512, requires_grad=True)
+    open("/proc/self/clear_refs", "w").write("5")
+    status = lambda key: next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith(key))
+    before = status("VmRSS")
+    loss(features, torch.arange(64) % 100, torch.ones(64), *queues, 0.1).mean().backward()
+    return (status("VmHWM") - before) / 1024
+run(100)
+print(run(50_000))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    if "Permission" in run.stderr or "clear_refs" in run.stderr:
+        pytest.skip("this system does not let a process reset its memory high-water mark")
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 300
 
 
 def test_empty_sets_give_zero_and_no_nan() -> None:
     anchors = ANCHORS.float().requires_grad_()
-    nothing = (torch.zeros(3, 2), torch.full((3,), -1))
+    nothing = Keys(torch.zeros(3, 2), torch.full((3,), -1), torch.full((3,), -1))
     csc_loss(anchors, LABELS, WEIGHT.float(), nothing, nothing, TAU).sum().backward()
     assert (anchors.grad == 0).all()
-    some = (POSITIVES[0].float(), POSITIVES[1])
+    supcon_loss(anchors, LABELS, WEIGHT.float(), nothing, nothing, TAU).sum().backward()
+    some = Keys(POSITIVES.features.float(), POSITIVES.predicted, POSITIVES.true)
     csc_loss(anchors, LABELS, WEIGHT.float(), some, nothing, TAU).sum().backward()
     assert (anchors.grad == 0).all()
 
@@ -121,22 +304,22 @@ def test_queue_against_a_list_over_random_blocks() -> None:
         count = int(torch.randint(1, 12, (1,), generator=g))
         selected = torch.rand(count, generator=g) < 0.6
         numbers = torch.arange(serial, serial + count)
-        queue.enqueue(numbers[:, None].expand(count, 2).float(), numbers % 3, selected)
+        queue.enqueue(numbers[:, None].expand(count, 2).float(), numbers % 3, numbers % 5, selected)
         expected = [*expected, *numbers[selected].tolist()][-7:]
         serial += count
         assert entries_in_order(queue) == expected
         kept = queue.features[:7, 0].long()
-        filed = queue.labels[:7]
-        assert all(int(c) == int(v) % 3 for v, c in zip(kept, filed, strict=True) if v)
+        filed = zip(kept.tolist(), queue.predicted[:7].tolist(), queue.true[:7].tolist(), strict=True)
+        assert all((predicted, true) == (v % 3, v % 5) for v, predicted, true in filed if v)
 
 
 def test_queue_is_full_when_exactly_filled_and_an_empty_block_is_no_op() -> None:
-    queue = FeatureQueue(4, 1)
-    queue.enqueue(torch.ones(3, 1), torch.zeros(3, dtype=torch.long), torch.tensor([True, True, True]))
+    queue, zeros = FeatureQueue(4, 1), torch.zeros(3, dtype=torch.long)
+    queue.enqueue(torch.ones(3, 1), zeros, zeros, torch.tensor([True, True, True]))
     assert not queue.full()
-    queue.enqueue(torch.ones(3, 1), torch.zeros(3, dtype=torch.long), torch.tensor([False, False, False]))
+    queue.enqueue(torch.ones(3, 1), zeros, zeros, torch.tensor([False, False, False]))
     assert int(queue.count) == 3
-    queue.enqueue(torch.ones(1, 1), torch.zeros(1, dtype=torch.long), torch.tensor([True]))
+    queue.enqueue(torch.ones(1, 1), zeros[:1], zeros[:1], torch.tensor([True]))
     assert queue.full()
     assert int(queue.pointer) == 0
 
@@ -155,6 +338,7 @@ def test_momentum_update() -> None:
         move_towards(key, network, 0.9)
     assert key.weight.flatten().tolist() == pytest.approx([0.271] * 4)
     assert not any(p.requires_grad for p in key.parameters())
+    assert distance(key, network).item() == pytest.approx(1 - 0.271)
 
 
 def test_released_cadence() -> None:
@@ -192,10 +376,12 @@ WRONG_AND_RIGHT = Batch(
 def test_queues_file_keys_under_the_predicted_class() -> None:
     method = contrast()
     method.after_step(WRONG_AND_RIGHT, None, Progress(0, 1, 0, 1))
-    assert method.positives.labels[:2].tolist() == [0, 1]
-    assert method.negatives.labels[:2].tolist() == [0, 1]
-    assert method.positives.features[0].tolist() == pytest.approx([1.0, 0.0])
-    assert method.negatives.features[0].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
+    positives, negatives = method.memory.positives, method.memory.negatives
+    assert positives.predicted[:2].tolist() == positives.true[:2].tolist() == [0, 1]
+    assert negatives.predicted[:2].tolist() == [0, 1]
+    assert negatives.true[:2].tolist() == [1, 0]
+    assert positives.features[0].tolist() == pytest.approx([1.0, 0.0])
+    assert negatives.features[0].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
 
 
 @pytest.mark.parametrize("policy", ["rolling", "freeze"])
@@ -206,8 +392,90 @@ def test_loss_waits_for_full_queues_which_then_roll_or_freeze(policy: str) -> No
         active.append(float(method.training_step(WRONG_AND_RIGHT, progress).logs["contrast_active"]))
         method.after_step(WRONG_AND_RIGHT, None, progress)
     assert active == [0, 0, 1, 1]
-    assert int(method.positives.count) == (8 if policy == "rolling" else 4)
+    assert int(method.memory.positives.count) == (8 if policy == "rolling" else 4)
     assert method.notes() == []
+    assert {name: float(value) for name, value in method.health().items()} == {
+        "positive_fill": 1.0, "negative_fill": 1.0, "key_distance": 0.0
+    }  # fmt: skip
+
+
+def test_the_loss_can_wait_while_the_queues_fill() -> None:
+    method = contrast(fill_epochs=2)
+    for _ in range(3):
+        method.after_step(WRONG_AND_RIGHT, None, Progress(0, 5, 0, 1))
+    active = [method.training_step(WRONG_AND_RIGHT, Progress(e, 5, 0, 1)).logs["contrast_active"] for e in range(4)]
+    assert [float(value) for value in active] == [0, 0, 1, 1]
+
+
+def test_random_queues_are_full_of_unit_noise_and_never_change() -> None:
+    method = contrast(queue_policy="random")
+    before = method.memory.positives.features.clone()
+    assert float(method.training_step(WRONG_AND_RIGHT, Progress(0, 1, 0, 1)).logs["contrast_active"]) == 1
+    method.after_step(WRONG_AND_RIGHT, None, Progress(0, 1, 0, 1))
+    assert torch.equal(method.memory.positives.features[:4], before[:4])
+    assert before.norm(dim=1).tolist() == pytest.approx([1.0] * 5)
+
+
+def test_a_key_encoder_in_evaluation_mode_takes_the_networks_statistics() -> None:
+    network = nn.Sequential(nn.BatchNorm1d(2))
+    key = momentum_copy(network)
+    network(torch.randn(8, 2))
+    for mode, equal in (("train", False), ("eval", True)):
+        KEY_STATISTICS[mode](key, network)
+        assert torch.equal(key[0].running_mean, network[0].running_mean) == equal
+
+
+def test_released_form_and_supcon_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="no meaning"):
+        ContrastConfig(negatives="supcon", loss_form="released")
+
+
+class TinyWithAbstention(Tiny):
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        flat = images.flatten(1) * self.scale
+        return torch.cat([flat, 0.5 * flat[:, :1] + 1], 1), flat
+
+
+@pytest.mark.parametrize("form", ["replace", "add"])
+def test_the_combination_is_the_sum_of_its_parts(form: str) -> None:
+    """SAT+EM and w·CSC on the same outputs; the public code adds cross-entropy over all outputs."""
+    progress, task = Progress(0, 1, 0, 1), Task(2, 8, 2)
+    settings = {"queue_size": 4, "warmup_epochs": 0, "weight": 0.7}
+    config = ContrastWithSelfAdaption.Config(entropy_weight=0.3, combination=form, **settings)
+    method = ContrastWithSelfAdaption(TinyWithAbstention(), task, config)
+    adaptive = SelfAdaptive(TinyWithAbstention(), task, SelfAdaptive.Config(entropy_weight=0.3))
+    for _ in range(2):
+        method.after_step(WRONG_AND_RIGHT, torch.ones(4), progress)
+    outputs, features = method.network(WRONG_AND_RIGHT.images)
+    contrast_part, _ = method.memory.loss(outputs, features, WRONG_AND_RIGHT.labels, progress)
+    expected = adaptive.training_step(WRONG_AND_RIGHT, progress).loss + contrast_part
+    if form == "add":
+        expected = expected + torch.nn.functional.cross_entropy(outputs, WRONG_AND_RIGHT.labels)
+    step = method.training_step(WRONG_AND_RIGHT, progress)
+    torch.testing.assert_close(step.loss, expected)
+    assert contrast_part.item() > 0
+    method.after_step(WRONG_AND_RIGHT, step.carry, progress)
+    assert torch.equal(method.target[:4], step.carry)
+
+
+def test_the_combination_files_keys_by_class_and_is_ranked_by_softmax_response() -> None:
+    method = ContrastWithSelfAdaption(
+        TinyWithAbstention(), Task(2, 8, 2), ContrastWithSelfAdaption.Config(queue_size=4, warmup_epochs=0)
+    )
+    method.after_step(WRONG_AND_RIGHT, torch.ones(4), Progress(0, 1, 0, 1))
+    assert method.memory.negatives.predicted[:2].tolist() == [0, 1], "the abstention output is no class"
+    prediction = method.predict(WRONG_AND_RIGHT.images)
+    stored = Prediction(
+        prediction.logits.detach().numpy(), None, {"abstain": prediction.aux["abstain"].detach().numpy()}
+    )
+    assert list(method.scores(stored)) == ["SR", "abstention"]
+
+
+def test_weights_of_outputs_with_abstention() -> None:
+    outputs = torch.tensor([[1.0, 0.0, 3.0]])
+    p = torch.softmax(outputs, 1)
+    assert WEIGHTS["sr_outputs"](outputs, 2).item() == pytest.approx(p.max().item())
+    assert WEIGHTS["sr"](outputs, 2).item() == pytest.approx(torch.softmax(outputs[:, :2], 1).max().item())
 
 
 def test_a_run_in_which_it_never_started_says_so() -> None:
@@ -229,6 +497,4 @@ def test_weights_and_anchors() -> None:
 def test_the_weight_is_not_trained() -> None:
     """The published gradient treats SR as a constant."""
     logits = torch.randn(4, 2, requires_grad=True)
-    from methods.ccl_sc import softmax_response
-
-    assert not softmax_response(logits).requires_grad
+    assert not WEIGHTS["sr"](logits, 2).requires_grad

@@ -22,7 +22,7 @@ class HostSync(AssertionError):
     """An operation whose result's shape or value the host would have to wait for."""
 
 
-class SyncGuard(TorchDispatchMode):
+class SyncGuard(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """For steps on the meta device: forbids value reads, boolean indexing and indices that live elsewhere."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

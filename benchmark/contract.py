@@ -1,0 +1,406 @@
+"""The contract of `interface.py` as a battery of checks: for every method of the suite, and for a user's own file.
+
+A check returns a remark worth printing, or raises: `Broken` with what is wrong, or whatever the method itself raised.
+"""
+
+import copy
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from benchmark import rng
+from benchmark.config import NetworkConfig
+from benchmark.errors import UserError
+from benchmark.interface import Batch, Contestant, Derived, Method, Progress, Task, Validation
+from benchmark.networks import build_network
+from benchmark.prediction import Evidence, Prediction, Stored
+from benchmark.schema import build
+from benchmark.sync_guard import SyncGuard
+from benchmark.trainer import trained
+
+NUM_CLASSES, NUM_TRAIN, SHAPE, BATCH = 5, 40, (3, 8, 8), 12
+EPOCH = Progress(0, 4, 0, 4)
+MOVING = ("running_mean", "running_var", "num_batches_tracked")
+
+
+class Broken(AssertionError):
+    """What a method does against the contract."""
+
+
+def require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Broken(otherwise)
+
+
+class Constant(nn.Module):
+    """A network that puts its whole weight on one output, whatever it sees."""
+
+    def __init__(self, outputs: int, favourite: int) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(30 * torch.eye(outputs)[favourite])
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        features = images.flatten(1)[:, :16] + 0 * self.logits.sum()
+        return self.logits.expand(len(images), -1) + 0 * features.sum(), features
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A label of a method, and the settings under which it is examined."""
+
+    method: type[Contestant]
+    label: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def config(self) -> Any:
+        warmup = {"warmup_epochs": 0} if "warmup_epochs" in {f.name for f in fields(self.method.Config)} else {}
+        return build(self.method.Config, {**warmup, **self.method.labels[self.label], **self.settings}, self.label)
+
+    def training_class(self) -> type[Method]:
+        if not issubclass(self.method, Method):
+            raise TypeError(f"{self.label} trains nothing")
+        return self.method
+
+    def make(
+        self,
+        device: str = "cpu",
+        dropout: float = 0.0,
+        widths: tuple[int, ...] = (8, 16),
+        shape: tuple[int, int, int] = SHAPE,
+    ) -> Method:
+        """The method around a small network."""
+        with torch.device(device):
+            rng.reseed(0, "initialisation")
+            network = build_network(NetworkConfig("small_cnn", widths, dropout), NUM_CLASSES, shape)
+            if self.training_class().extra_outputs:
+                network.add_outputs(self.training_class().extra_outputs, zero=False)
+            return self.around(network, network.feature_dim)
+
+    def around(self, network: nn.Module, feature_dim: int = 16) -> Method:
+        rng.reseed(0, "method state")
+        return self.training_class()(network, Task(NUM_CLASSES, NUM_TRAIN, feature_dim), self.config())
+
+    def prediction(self) -> Stored:
+        """What it says of a batch, as it would be stored."""
+        if issubclass(self.method, Derived):
+            return self.combined(random_logits())
+        return stored(self.make().eval(), images())
+
+    def combined(self, logits: list[Any]) -> Stored:
+        if not issubclass(self.method, Derived):
+            raise TypeError(f"{self.label} trains")
+        members = self.method.members(self.config(), 0, num_epochs=20)
+        require(len(members) >= 1, "members() names no training")
+        predictions = [Prediction(logits[index % len(logits)]) for index in range(len(members))]
+        held_out = random_logits(seed=9)
+        validation = [
+            Evidence(Prediction(held_out[i % len(held_out)]), np.arange(BATCH) % 3) for i in range(len(members))
+        ]
+        return self.method.combine(self.config(), predictions, validation).prediction
+
+
+def random_logits(seed: int = 0) -> list[Any]:
+    draws = np.random.default_rng(seed)
+    return [draws.normal(size=(BATCH, NUM_CLASSES)) for _ in range(3)]
+
+
+def images(start: int = 0, size: int = BATCH, shape: tuple[int, int, int] = SHAPE) -> Tensor:
+    return torch.randn(size, *shape, generator=torch.Generator().manual_seed(start))
+
+
+def make_batch(method: Method, size: int = BATCH, start: int = 0, labels: Tensor | None = None) -> Batch:
+    views = tuple(images(start + 100 * view, size) for view in range(method.num_views))
+    return Batch(views, torch.arange(size) % NUM_CLASSES if labels is None else labels, torch.arange(size) + start)
+
+
+def take_step(method: Method, batch: Batch, optimizer: torch.optim.Optimizer, index: int = 0) -> Tensor:
+    """One step as the trainer takes it; returns its loss."""
+    progress = Progress(0, 4, index, 4)
+    rng.reseed(0, "model noise", 0, index)
+    step = method.training_step(batch, progress)
+    optimizer.zero_grad()
+    step.loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    rng.reseed(0, "method noise", 0, index)
+    with torch.no_grad():
+        method.after_step(batch, step.carry, progress)
+    return step.loss.detach()
+
+
+def train(method: Method, steps: int = 6, first: int = 0) -> Method:
+    method.train()
+    optimizer = torch.optim.SGD(trained(method), lr=0.05)
+    for index in range(first, first + steps):
+        take_step(method, make_batch(method, start=7 * (index % 4)), optimizer, index)
+    return method
+
+
+def loss_of(method: Method, batch: Batch) -> Tensor:
+    rng.reseed(0, "model noise")
+    return copy.deepcopy(method).training_step(batch, EPOCH).loss.detach()
+
+
+def part(batch: Batch, rows: Tensor) -> Batch:
+    return Batch(tuple(view[rows] for view in batch.views), batch.labels[rows], batch.indices[rows])
+
+
+def stored(method: Method, batch: Tensor) -> Stored:
+    with torch.no_grad():
+        found = method.predict(batch)
+    return Prediction(found.logits.numpy(), None, {name: value.numpy() for name, value in found.aux.items()})
+
+
+def differing(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> list[str]:
+    return [name for name in {**a, **b} if name not in a or name not in b or not torch.equal(a[name], b[name])]
+
+
+def says_what_it_is(candidate: Candidate) -> None:
+    require(bool(re.search(r"(19|20)\d\d", candidate.method.reference)), "reference names no year")
+    try:
+        build(candidate.method.Config, {"no such setting": 1}, candidate.label)
+    except UserError:
+        return
+    raise Broken("an unknown setting is accepted")
+
+
+def loss_and_gradients(candidate: Candidate) -> None:
+    method = train(candidate.make())
+    step = method.training_step(make_batch(method), EPOCH)
+    require(step.loss.shape == (), f"the loss has shape {tuple(step.loss.shape)}; return its mean")
+    require(bool(torch.isfinite(step.loss)), f"the loss is {step.loss}")
+    for name, value in step.logs.items():
+        require(value.shape == (), f"log '{name}' has shape {tuple(value.shape)}; logs are 0-d")
+        require(not value.requires_grad, f"log '{name}' holds on to the graph; detach it")
+    for parameter in trained(method):
+        parameter.grad = None
+    step.loss.backward()  # type: ignore[no-untyped-call]
+    for name, parameter in method.network.named_parameters():
+        require(parameter.grad is not None, f"no gradient reaches network.{name}")
+        require(bool(torch.isfinite(parameter.grad).all()), f"the gradient of network.{name} is not finite")  # type: ignore[arg-type]
+
+
+def purity(candidate: Candidate) -> None:
+    method = train(candidate.make())
+    before = own_state(method)
+    method.training_step(make_batch(method), EPOCH)
+    changed = differing(before, own_state(method))
+    require(not changed, f"training_step changes {', '.join(changed)}; write state in after_step only")
+
+
+def own_state(method: Method) -> dict[str, Tensor]:
+    """Everything but the BatchNorm statistics that a forward pass in training mode may move."""
+    state = method.state_dict()
+    return {name: value.clone() for name, value in state.items() if not name.endswith(MOVING)}
+
+
+def determinism(candidate: Candidate) -> None:
+    first, second = (train(candidate.make(dropout=0.5)).state_dict() for _ in range(2))
+    changed = differing(first, second)
+    require(not changed, f"two equal runs differ in {', '.join(changed[:3])}; draw only from torch's generator")
+
+
+def state_round_trip(candidate: Candidate) -> None:
+    first, second = train(candidate.make()), candidate.make()
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    changed = differing(train(first, 3, first=6).state_dict(), train(second, 3, first=6).state_dict())
+    require(not changed, f"after loading, {', '.join(changed[:3])} go another way; keep all state in buffers")
+
+
+def epoch_end(candidate: Candidate) -> None:
+    method = train(candidate.make()).eval()
+    with torch.no_grad():
+        validation = Validation(method.predict(images(3)), torch.arange(BATCH) % NUM_CLASSES)
+        method.after_epoch(EPOCH, validation if method.needs_validation else None)
+        for name, value in method.health().items():
+            require(value.shape == () and bool(torch.isfinite(value)), f"health '{name}' is not a finite 0-d number")
+    require(isinstance(method.notes(), list), "notes() must return a list of sentences")
+
+
+def nothing_wrong(candidate: Candidate) -> None:
+    constant_network(candidate, label=0)
+
+
+def nothing_right(candidate: Candidate) -> None:
+    constant_network(candidate, label=1)
+
+
+def constant_network(candidate: Candidate, label: int) -> None:
+    """A batch of one class, of which a saturated network says the same throughout."""
+    network = Constant(NUM_CLASSES + candidate.training_class().extra_outputs, favourite=0)
+    method = candidate.around(network).train()
+    batch = make_batch(method, labels=torch.full((BATCH,), label))
+    optimizer = torch.optim.SGD(trained(method), lr=0.01)
+    for index in range(4):
+        loss = take_step(method, batch, optimizer, index)
+        require(bool(torch.isfinite(loss)), f"the loss is {float(loss)} in step {index}")
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    require(all(bool(torch.isfinite(g).all()) for g in gradients), "a gradient is not finite")
+
+
+def odd_batches(candidate: Candidate) -> None:
+    for size in (2, 3):
+        method = candidate.make().train()
+        loss = take_step(method, make_batch(method, size), torch.optim.SGD(trained(method), lr=0.01))
+        require(bool(torch.isfinite(loss)), f"the loss of a batch of {size} is {float(loss)}")
+
+
+def no_order(candidate: Candidate) -> None:
+    method = train(candidate.make())
+    batch = make_batch(method)
+    order = torch.randperm(BATCH, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(loss_of(method, part(batch, order)), loss_of(method, batch), atol=1e-5, rtol=1e-5)
+
+
+def coupling(candidate: Candidate) -> str:
+    """In evaluation mode, where BatchNorm couples nothing."""
+    if candidate.training_class().couples_samples:
+        return "declared: the loss couples the samples of a batch"
+    method = train(candidate.make()).eval()
+    batch = make_batch(method)
+    halves = [part(batch, rows) for rows in torch.split(torch.arange(BATCH), 5)]
+    apart = sum(len(half.labels) * loss_of(method, half) for half in halves) / BATCH
+    equal = torch.allclose(torch.as_tensor(apart), loss_of(method, batch), atol=1e-5, rtol=1e-4)
+    require(equal, "the loss of a batch is not the mean of its samples'; declare couples_samples = True")
+    return "the loss of a batch is the mean of its samples'"
+
+
+def no_host_sync(candidate: Candidate) -> None:
+    """On the meta device there are no values to wait for: whatever needs one raises."""
+    method = candidate.make(device="meta", dropout=0.5).train()
+    optimizer = torch.optim.SGD(trained(method), lr=0.05, momentum=0.9)
+    batch = make_batch(method)
+    batch = Batch(tuple(v.to("meta") for v in batch.views), batch.labels.to("meta"), batch.indices.to("meta"))
+    with SyncGuard():  # type: ignore[no-untyped-call]
+        for index in range(2):
+            take_step(method, batch, optimizer, index)
+
+
+def prediction_shapes(candidate: Candidate) -> None:
+    prediction = candidate.prediction()
+    found = tuple(prediction.logits.shape)
+    require(found == (BATCH, NUM_CLASSES), f"logits have shape {found}; expected (images, classes)")
+    for name, value in prediction.aux.items():
+        require(len(value) == BATCH, f"aux '{name}' has {len(value)} entries for {BATCH} images")
+
+
+def prediction_per_image(candidate: Candidate) -> str:
+    """What is said of an image does not depend on what else is asked."""
+    if issubclass(candidate.method, Derived):
+        logits = random_logits()
+        order = np.random.default_rng(1).permutation(BATCH)
+        whole, other = candidate.combined(logits).logits[order], candidate.combined([u[order] for u in logits]).logits
+    elif candidate.training_class().stochastic:
+        return "declared: predict draws random numbers"
+    else:
+        method = (
+            train(candidate.make()) if candidate.training_class().starts_from is None else candidate.make()
+        ).eval()
+        batch = torch.cat([images(start) for start in range(3)])
+        whole = stored(method, batch).logits
+        other = np.concatenate([stored(method, rows).logits for rows in torch.split(batch, 7)])
+    require(bool(np.allclose(whole, other, atol=1e-5, rtol=1e-4)), "an image's logits depend on its neighbours")
+    return ""
+
+
+def scores(candidate: Candidate) -> str:
+    prediction = candidate.prediction()
+    found = candidate.method.scores(prediction)
+    require(bool(found), "scores() is empty; the published score comes first")
+    for name, confidence in found.items():
+        require(confidence.shape == (BATCH,), f"score '{name}' has shape {confidence.shape}; one number per image")
+        require(bool(np.isfinite(confidence).all()), f"score '{name}' is not finite")
+    again = candidate.method.scores(prediction)
+    require(list(again) == list(found), "scores() differs from call to call")
+    require(all((again[name] == found[name]).all() for name in found), "scores() differs from call to call")
+    return ", ".join(found)
+
+
+def score_direction(candidate: Candidate) -> None:
+    """Hand-made: the class logits grow apart, and every further output speaks of less and less doubt."""
+    gap = np.arange(1.0, 5.0)
+    aux = dict.fromkeys(candidate.prediction().aux, -gap)
+    logits = gap[:, None] * np.eye(NUM_CLASSES)[0]
+    for name, confidence in candidate.method.scores(Prediction(logits, None, aux)).items():
+        require(bool((np.diff(confidence) > 0).all()), f"score '{name}' falls where confidence grows; change its sign")
+
+
+def cost(candidate: Candidate) -> str:
+    """Of a step against plain cross-entropy on the same network, taken in turns; large enough to hide what is fixed."""
+    shape = (3, 32, 32)
+    method = candidate.make(widths=(32, 64), shape=shape).train()
+    plain = build_network(NetworkConfig("small_cnn", (32, 64)), NUM_CLASSES, shape)
+    optimizers = [torch.optim.SGD(p, lr=0.01) for p in (trained(method), list(plain.parameters()))]
+    labels = torch.arange(NUM_TRAIN)
+    views = tuple(images(view, NUM_TRAIN, shape) for view in range(method.num_views))
+    batch = Batch(views, labels % NUM_CLASSES, labels)
+
+    def plain_step() -> None:
+        optimizers[1].zero_grad()
+        cross_entropy(plain(batch.images)[0], batch.labels).backward()  # type: ignore[no-untyped-call]
+        optimizers[1].step()
+
+    times: list[tuple[float, float]] = []
+    for _ in range(15):
+        started = time.perf_counter()
+        take_step(method, batch, optimizers[0])
+        between = time.perf_counter()
+        plain_step()
+        times.append((between - started, time.perf_counter() - between))
+    return f"{statistics.median(own / other for own, other in times):.1f} × a step of plain cross-entropy"
+
+
+Check = Callable[[Candidate], str | None]
+
+ALWAYS: dict[str, Check] = {
+    "says what it is, refuses unknown settings": says_what_it_is,
+    "predicts K logits per image": prediction_shapes,
+    "predicts each image for itself": prediction_per_image,
+    "scores are finite, one per image, pure": scores,
+    "larger scores mean more confident": score_direction,
+}
+TRAINING: dict[str, Check] = {
+    "loss and gradients are finite and reach the whole network": loss_and_gradients,
+    "training_step writes no state": purity,
+    "equal runs are equal to the bit": determinism,
+    "state_dict is the whole state": state_round_trip,
+    "after_epoch, health and notes work": epoch_end,
+    "a batch of one class, nothing wrong": nothing_wrong,
+    "a batch of one class, nothing right": nothing_right,
+    "odd small batches": odd_batches,
+    "order within a batch does not matter": no_order,
+    "samples are coupled only if declared": coupling,
+    "no host sync in a step (meta device)": no_host_sync,
+    "cost of a step": cost,
+}
+
+
+def checks_for(method: type[Contestant]) -> dict[str, Check]:
+    """A method that trains nothing is spared the checks of a step."""
+    trains = issubclass(method, Method) and method.starts_from is None
+    return {**ALWAYS, **TRAINING} if trains else ALWAYS
+
+
+@dataclass(frozen=True)
+class Finding:
+    check: str
+    holds: bool
+    remark: str
+
+
+def examine(candidate: Candidate) -> Iterator[Finding]:
+    """Every check in turn, whatever the others found."""
+    for name, check in checks_for(candidate.method).items():
+        try:
+            yield Finding(name, True, check(candidate) or "")
+        except Broken as broken:
+            yield Finding(name, False, str(broken))
+        except Exception as error:
+            yield Finding(name, False, " ".join(f"{type(error).__name__}: {error}".split()))
