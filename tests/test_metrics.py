@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from benchmark import metrics
+from benchmark.metrics import percentile_risk, selective_risk
 from tests.fixtures import F6_LABELS, F6_LOGITS, M10_CONFIDENCE, M10_ERROR
 
 runs = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40)
@@ -123,3 +124,26 @@ def test_curve_has_the_201_coverages() -> None:
 
 def test_top_ties() -> None:
     assert metrics.top_ties([3, 3, 1, 0]) == 0.5
+
+
+@pytest.mark.parametrize(("coverage", "expected"), [(0.5, 0.28571429), (1.0, 0.4)])
+def test_the_percentile_rule_keeps_tied_blocks_whole(coverage: float, expected: float) -> None:
+    assert percentile_risk(M10_CONFIDENCE, M10_ERROR, coverage)[0] == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("n", [7, 100, 1997])
+def test_the_percentile_rule_as_the_public_codes_write_it(n: int) -> None:
+    draws = np.random.default_rng(n)
+    confidence, error = draws.integers(0, n, n) / n, draws.integers(0, 2, n)
+    for coverage in (0.01, 0.1, 0.333, 0.7, 0.95, 1.0):
+        kept = confidence >= np.percentile(confidence, 100 - 100 * coverage)
+        assert percentile_risk(confidence, error, coverage)[0] == pytest.approx(error[kept].mean())
+
+
+def test_both_rules_agree_without_ties_where_the_coverage_is_a_whole_number_of_images() -> None:
+    draws = np.random.default_rng(0)
+    confidence, error = draws.permutation(1000), draws.integers(0, 2, 1000)
+    coverages = np.array([0.1, 0.25, 0.5, 0.9, 1.0])
+    np.testing.assert_allclose(
+        percentile_risk(confidence, error, coverages), selective_risk(confidence, error, coverages)
+    )

@@ -1,10 +1,24 @@
 """Scores against oracle values, and where the plain probability would saturate."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import softmax
 
-from benchmark.scores import abstention, softmax_response
+from benchmark.scores import (
+    abstention,
+    doctor,
+    energy,
+    mahalanobis,
+    margin,
+    max_logit,
+    max_logit_pnorm,
+    nearest_neighbour,
+    negative_entropy,
+    softmax_response,
+)
 from tests.fixtures import F6_LOGITS, F6_RESPONSE
 
 
@@ -30,3 +44,58 @@ def test_abstention_does_not_saturate_at_either_end() -> None:
     logits = np.zeros((6, 3))
     head = np.array([300.0, 100.0, 40.0, -40.0, -100.0, -1000.0])
     assert (np.diff(abstention(logits, head)) > 0).all()
+
+
+def test_oracles_of_the_post_hoc_scores() -> None:
+    assert -negative_entropy(F6_LOGITS) == pytest.approx(
+        [0.62158460, 1.09528727, 0.57717555, 0.83239558, 0.43713601, 0.95280756], abs=1e-8
+    )
+    assert energy(F6_LOGITS) == pytest.approx(
+        [2.24131130, 1.20194285, 3.22580205, 2.40760596, 3.12387296, 1.80413061], abs=1e-8
+    )
+    assert 1 - np.exp(-margin(F6_LOGITS)) == pytest.approx(
+        [0.61030664, 0.03494041, 0.61984582, 0.42051248, 0.81097063, 0.21505043], abs=1e-8
+    )
+    assert -doctor(F6_LOGITS) == pytest.approx(
+        [0.53983741, 1.98018168, 0.49503331, 0.95869865, 0.26943438, 1.36138661], abs=1e-8
+    )
+    assert max_logit_pnorm(F6_LOGITS, 2) == pytest.approx(
+        [0.70710678, 0.70710678, 0.67115606, 0.70710678, 0.80655913, 0.61721340], abs=1e-8
+    )
+    assert max_logit_pnorm(F6_LOGITS, 5) == pytest.approx(
+        [0.87055056, 0.87055056, 0.82538124, 0.87055056, 0.97921793, 0.75587568], abs=1e-8
+    )
+    assert max_logit(F6_LOGITS).tolist() == [2, 0.2, 3, 2, 3, 1.2]
+    assert max_logit_pnorm(F6_LOGITS, 0) == pytest.approx(F6_LOGITS.max(1) - F6_LOGITS.mean(1))
+
+
+@pytest.mark.parametrize("score", [softmax_response, margin, negative_entropy, doctor])
+def test_no_ties_where_probabilities_round_to_one(score: Callable[[Any], Any]) -> None:
+    gaps = np.array([[float(gap), 0.0, -1.0] for gap in (10, 50, 100, 200)])
+    assert (np.diff(score(gaps)) > 0).all()
+
+
+def test_pnorm_does_not_depend_on_temperature_and_bears_equal_logits() -> None:
+    assert max_logit_pnorm(F6_LOGITS / 7, 3) == pytest.approx(max_logit_pnorm(F6_LOGITS, 3))
+    assert max_logit_pnorm(np.ones((1, 4)), 2).tolist() == [0.0]
+
+
+def test_nearest_neighbour_against_all_distances() -> None:
+    draws = np.random.default_rng(0)
+    test, train = draws.normal(size=(9, 4)), draws.normal(size=(30, 4))
+    unit = [f / np.linalg.norm(f, axis=1, keepdims=True) for f in (test, train)]
+    distances = np.sort(((unit[0][:, None] - unit[1]) ** 2).sum(axis=2), axis=1)
+    assert nearest_neighbour(test, train, k=3) == pytest.approx(-distances[:, 2])
+    assert nearest_neighbour(test, train, k=99) == pytest.approx(-distances[:, -1]), "no more than there are"
+
+
+def test_mahalanobis_against_the_definition() -> None:
+    draws = np.random.default_rng(0)
+    test, train, labels = draws.normal(size=(9, 3)), draws.normal(size=(60, 3)), np.arange(60) % 4
+    means = [train[labels == c].mean(axis=0) for c in range(4)]
+    covariance = sum(np.outer(f - means[c], f - means[c]) for f, c in zip(train, labels, strict=True)) / 60
+    inverse = np.linalg.inv(covariance)
+    expected = [-min((f - mean) @ inverse @ (f - mean) for mean in means) for f in test]
+    assert mahalanobis(test, train, labels) == pytest.approx(expected)
+    flat = np.c_[train, train[:, 0]]
+    assert np.isfinite(mahalanobis(np.c_[test, test[:, 0]], flat, labels)).all(), "rank-deficient features"

@@ -301,6 +301,10 @@ def test_learning_rates() -> None:
     assert learning_rate(2.0, cosine, 5, 0.0, 10) == pytest.approx(1.0)
     assert learning_rate(2.0, cosine, 9, 0.5, 10) == pytest.approx(1 + math.cos(math.pi * 0.95))
     assert learning_rate(0.3, ScheduleConfig(), 7, 0.0, 10) == 0.3
+    snapshots = ScheduleConfig("cyclic", cycles=5)
+    rates = [learning_rate(0.2, snapshots, t - 1, 0.0, 200) for t in (1, 2, 20, 40, 41)]
+    assert rates == pytest.approx([0.2, 0.19969173, 0.10784591, 0.00030827, 0.2], abs=1e-8)
+    assert learning_rate(0.2, snapshots, 40, 0.5, 200) < 0.2, "per iteration"
 
 
 def test_a_contrastive_loss_that_never_started_is_noted(tiny: Path, tmp_path: Path, registry: Registry) -> None:
