@@ -125,15 +125,11 @@ def csc_loss(
 
     P(y): rightly classified images of class y. The rule says which images are negatives.
     """
-    positive = features @ positives.features.T / temperature
+    similar = [features @ keys.features.T / temperature for keys in (positives, negatives)]
     masks = rule(labels, positives, negatives)
-    similar = [
-        torch.where(mask, features @ keys.features.T / temperature, MASKED)
-        for keys, mask in zip((positives, negatives), masks, strict=True)
-        if mask is not None
-    ]
+    foes = [torch.where(mask, s, MASKED) for s, mask in zip(similar, masks, strict=True) if mask is not None]
     in_p = labels[:, None] == positives.predicted
-    pairs = pair_loss(positive, similar, temperature)
+    pairs = pair_loss(similar[0], foes, temperature)
     return weight * torch.where(in_p, pairs, 0.0).sum(1) / in_p.sum(1).clamp(min=1)
 
 
@@ -323,10 +319,8 @@ class ContrastConfig:
         check(self.queue_size >= 1, f"queue_size must be at least 1, got {self.queue_size}")
         check(self.temperature > 0, f"temperature must be positive, got {self.temperature}")
         check(self.fill_epochs >= 0, f"fill_epochs must not be negative, got {self.fill_epochs}")
-        check(
-            self.negatives != "supcon" or self.loss_form == "paper",
-            "loss_form = 'released' has no meaning with negatives = 'supcon'",
-        )
+        fits = self.negatives != "supcon" or self.loss_form == "paper"
+        check(fits, "loss_form = 'released' has no meaning with negatives = 'supcon'")
 
     def contrast(self) -> Contrast:
         """The loss these settings select."""

@@ -24,7 +24,7 @@ def write(tmp_path: Path) -> dict[str, Path]:
         "unknown_key.toml": TINY.replace("epochs = 4", "epoch = 4"),
         "wrong_type.toml": TINY.replace("epochs = 4", 'epochs = "four"'),
         "missing.toml": TINY.replace("batch_size = 32\n", ""),
-        "bad_value.toml": TINY.replace("lr = 0.05", "lr = -1"),
+        "bad_value.toml": TINY.replace("lr = 0.2", "lr = -1"),
         "bad_source.toml": TINY.replace('source = "digits"', 'source = "digit"'),
         "bad_network.toml": TINY.replace('"small_cnn"', '"smal_cnn"'),
         "bad_parent.toml": 'extends = "cifar11"\n',

@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
-    from benchmark.contract import Candidate, examine
+    from benchmark.candidate import Candidate
+    from benchmark.contract import examine
     from benchmark.jobs import label_owners
 
     path = Path(arguments.method)
