@@ -207,9 +207,12 @@ class Planner:
         """A training that another job needs, as the grid itself would make it but for its recipe."""
         if member.method not in self.methods.names():
             raise unknown_name(member.method, self.methods.names(), f"method that {label} needs:")
+        method = self.methods.get(member.method)
+        if not issubclass(method, Method) or method.starts_from is not None:
+            raise UserError(f"{label} needs '{member.method}', which trains nothing itself; name a method that trains")
         planner = replace(self, task=changed_recipe(self.task, member.recipe, label))
-        first = next(iter(self.methods.get(member.method).labels))
-        config = resolve_config(planner.task, first, member.method, self.methods.get(member.method))
+        first = next(iter(method.labels))
+        config = resolve_config(planner.task, first, member.method, method)
         return planner.job(first, member.method, config, member.seed)
 
 
@@ -225,7 +228,11 @@ def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> 
 
 def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
     if issubclass(method, Derived):
-        return method.members(config, seed, num_epochs)
+        try:
+            return list(method.members(config, seed, num_epochs))
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UserError(f"{method.__name__}.members fails: {reason}") from error
     if issubclass(method, Method) and method.starts_from is not None:
         return [Member(method.starts_from, seed)]
     return []

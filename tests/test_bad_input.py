@@ -13,6 +13,14 @@ class M(Method):
     title, reference, labels = "t", "r 2026", {"Mine": {}}
 METHOD = M
 """
+DERIVED = """
+from benchmark.interface import Combination, Derived, Member
+class M(Derived):
+    title, reference, labels = "mine", "me 2026", {"Mine": {}}
+    members = staticmethod(lambda config, seed, num_epochs: None)
+    combine = staticmethod(lambda config, predictions, validation: Combination(predictions[0]))
+METHOD = M
+"""
 BROKEN_TOML = 'title = "x"\nepochs = = 3\n'
 
 
@@ -48,6 +56,13 @@ def write(tmp_path: Path) -> dict[str, Path]:
             "@dataclass\nclass C:\n    warmup_epochs: int = 1\nM.Config = C\nM.warmup = 'cross_entrpy'\nMETHOD =",
         ),
         "taken.py": PLUGIN.replace("Mine", "sat_em").replace("sat_em", "SAT+EM"),
+        "no_start.py": PLUGIN.replace("METHOD =", "M.starts_from = 'cross_entrpy'\nMETHOD ="),
+        "idle_start.py": PLUGIN.replace("METHOD =", "M.starts_from = 'deep_ensemble'\nMETHOD ="),
+        "no_coverage.py": PLUGIN.replace("METHOD =", "M.one_per_coverage = 'share'\nMETHOD ="),
+        "no_members.py": DERIVED,
+        "bad_member.py": DERIVED.replace("None", "[Member('cross_entropi', seed)]"),
+        "endless.py": DERIVED.replace("None", "[Member('endless', seed)]"),
+        "bad_recipe.py": DERIVED.replace("None", "[Member('cross_entropy', seed, {'epochs': 0})]"),
         "tables.toml": TINY,
         "copy/tiny.toml": TINY,
         "no_methods.toml": TINY.replace('methods = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]', "methods = []"),
@@ -64,6 +79,30 @@ def write(tmp_path: Path) -> dict[str, Path]:
 
 
 CASES = [
+    (["--scores", "marginn"], "did you mean 'margin'"),
+    (["--scores", "abstention"], "unknown score 'abstention'"),
+    (["tables", "--scores", "odin"], "unknown score 'odin'"),
+    (["--threshold", "median"], "invalid choice"),
+    (["--set", "evaluate_at=9"], "evaluate_at must lie between 1 and epochs"),
+    (["--set", "model_coverages=120"], "coverages are per cent"),
+    (["--set", "data.test_holdout=200"], "leaves no test image"),
+    (["--set", "schedule.name=cyclic", "--set", "schedule.cycles=0"], "at least 1"),
+    (["--set", "method.snapshot_ensemble.last=9", "--methods", "all"], "last must lie between"),
+    (["--set", "method.deep_ensemble.size=1"], "size must lie between 2"),
+    (["--set", "method.ccl-sc+supcon.loss_form=released", "--methods", "ccl-sc+supcon"], "has no meaning"),
+    (["--plugin", "{no_start.py}", "--methods", "mine"], "did you mean 'cross_entropy'"),
+    (["--plugin", "{idle_start.py}", "--methods", "mine"], "trains nothing itself"),
+    (["--plugin", "{no_coverage.py}", "--methods", "mine"], "needs a field share"),
+    (["--plugin", "{no_members.py}", "--methods", "mine"], "members fails|must return"),
+    (["--plugin", "{bad_member.py}", "--methods", "mine"], "did you mean 'cross_entropy'"),
+    (["--plugin", "{endless.py}", "--methods", "mine"], "trains nothing itself"),
+    (["--plugin", "{bad_recipe.py}", "--methods", "mine"], "must be at least 1"),
+    (["check"], "required: FILE.py"),
+    (["check", "{nowhere}.py"], "not a Python file that exists"),
+    (["check", "ccl-cs"], "did you mean 'CCL-SC'"),
+    (["check", "sr", "--set", "x"], "expected FIELD=VALUE"),
+    (["check", "focal", "--set", "gama=1"], "did you mean 'gamma'"),
+    (["check", "{syntax.py}"], "cannot be loaded: SyntaxError"),
     (["--datasets", "digit"], "did you mean 'digits'"),
     (["--datasets", "no/such.toml"], "does not exist"),
     (["--datasets", "{broken.toml}"], "line 2"),

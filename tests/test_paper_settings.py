@@ -78,6 +78,37 @@ def test_ccl_sc(published: str, name: str) -> None:
     assert (config.loss_form, config.anchors, config.weighting) == ("paper", "all", "sr")
 
 
+ABLATIONS = {
+    "CCL-SC unweighted": {"weighting": "none"},
+    "CCL-SC2": {"negatives": "sc2"},
+    "CCL-SC3": {"negatives": "sc3"},
+    "CCL-SC+SupCon": {"negatives": "supcon"},
+    "CCL-SC frozen": {"queue_policy": "freeze"},
+    "CCL-SC released": {"loss_form": "released", "queue_policy": "freeze", "momentum_cadence": "epoch"},
+}
+
+
+@every_task
+@pytest.mark.parametrize("label", ABLATIONS)
+def test_ablations_differ_in_their_switches_alone(published: str, name: str, label: str) -> None:
+    task = load_task(name)
+    whole, ablation = (vars(method_config(task, each)) for each in ("CCL-SC", label))
+    differing = {field: ablation[field] for field in whole if ablation[field] != whole[field]}
+    script = {"momentum": 0.999} if (name, label) == ("cifar100", "CCL-SC released") else {}
+    assert differing == {**ABLATIONS[label], **script}
+
+
+@pytest.mark.parametrize("published", PAPER["combination"]["datasets"])
+def test_the_combination_has_the_settings_of_its_parts(published: str) -> None:
+    task = load_task(TASKS[published])
+    combined, contrast, adaptive = (method_config(task, each) for each in ("CCL-SC+SAT+EM", "CCL-SC", "SAT+EM"))
+    for field in vars(contrast):
+        assert getattr(combined, field) == getattr(contrast, field), field
+    assert combined.combination == "replace"
+    for field in ("target_momentum", "entropy_weight", "entropy_form"):
+        assert getattr(combined, field) == getattr(adaptive, field), field
+
+
 UNSTATED = {
     ("CIFAR-10", "DG"): {"o": 2.2, "E_s": 100},
     ("CIFAR-10", "SAT"): {"E_s": 60, "m_SAT": 0.9},

@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from benchmark.commands.run import MakeRegistry, add_plugins
 from benchmark.config import load_task, task_names
+from benchmark.post_hoc import POST_HOC
 from benchmark.scores import TITLES
 
 HELP = "methods, tasks and scores, one line each"
@@ -23,11 +24,20 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     found = [(label, name, methods.get(name)) for name in methods.names() for label in methods.get(name).labels]
     listing: dict[str, list[dict[str, Any]]] = {
         "methods": [
-            {"label": label, "file": name, "title": method.title, "reference": method.reference}
+            {
+                "label": label,
+                "file": name,
+                "settings": " ".join(f"{field}={value}" for field, value in method.labels[label].items()),
+                "title": method.title,
+                "reference": method.reference,
+            }
             for label, name, method in found
         ],
         "tasks": [{"task": name, "title": load_task(name).title} for name in task_names()],
-        "scores": [{"score": name, "title": title} for name, title in TITLES.items()],
+        "scores": [
+            {"score": name, "read from": "any method" if name in POST_HOC else "its own method", "title": title}
+            for name, title in TITLES.items()
+        ],
     }
     if arguments.json:
         print(json.dumps(listing, indent=1))
