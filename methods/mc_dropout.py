@@ -18,15 +18,17 @@ class PassStatistics:
 
     def __init__(self) -> None:
         self.count = 0
-        self.log_sum = self.square_sum = self.entropy_sum = torch.zeros(())
+        self.log_sum = self.first = self.sum = self.square_sum = self.entropy_sum = torch.zeros(())
 
     def add(self, log_p: Tensor) -> None:
         p = log_p.exp()
-        entropy = -(p * log_p).sum(1)
-        first = self.count == 0
-        self.log_sum = log_p if first else torch.logaddexp(self.log_sum, log_p)
-        self.square_sum = p.square() if first else self.square_sum + p.square()
-        self.entropy_sum = entropy if first else self.entropy_sum + entropy
+        if self.count == 0:
+            self.first, self.log_sum = p, log_p
+        else:
+            self.log_sum = torch.logaddexp(self.log_sum, log_p)
+        shifted = p - self.first  # passes lie close together: squares of the plain values would cancel
+        self.sum, self.square_sum = self.sum + shifted, self.square_sum + shifted.square()
+        self.entropy_sum = self.entropy_sum - (p * log_p).sum(1)
         self.count += 1
 
     def log_mean(self) -> Tensor:
@@ -35,9 +37,9 @@ class PassStatistics:
 
     def variance(self) -> Tensor:
         """Var_t p_ŷ of the class that the mean predicts."""
-        top, predicted = self.log_mean().exp().max(1)
-        square = self.square_sum.gather(1, predicted[:, None])[:, 0] / self.count
-        return (square - top.square()).clamp(min=0)
+        predicted = self.log_mean().argmax(1, keepdim=True)
+        mean, square = (total.gather(1, predicted)[:, 0] / self.count for total in (self.sum, self.square_sum))
+        return (square - mean.square()).clamp(min=0)
 
     def mutual_information(self) -> Tensor:
         """H(p̄) − mean_t H(p_t)."""

@@ -165,3 +165,6 @@ def test_the_method_of_the_contributing_guide_works_as_printed(tiny: Path, tmp_p
                      "--results", tmp_path / "r")  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "Label smoothing" in result.stdout
+    examined = run_all("check", plugin)
+    assert examined.returncode == 0, examined.stdout
+    assert len(block[1].splitlines()) <= 45, "about 40 lines"

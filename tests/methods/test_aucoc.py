@@ -12,23 +12,13 @@ from benchmark.interface import Batch, Progress, Task
 from methods._probabilities import confidence, label_log_probability
 from methods.aucoc import AUCOC, NegativeLogArea, bandwidth, curve, loss_and_gradients
 from tests.fixtures import F6_LABELS, F6_LOGITS
+from tests.methods.extremes import EXTREMES, assert_finite
 
 Z, Y = torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS)
 R, Q = confidence(Z), label_log_probability(Z, Y).exp()
 BY_R = [0.25282549, -0.01255759, 0.31586885, 0.39717753, 0.94814505, 0.11667944]
 BY_Q = [-0.34674878, -0.03731768, -0.35563093, -0.22963425, -0.37766448, -0.12544931]
 CDF = NormalDist().cdf
-GAP = 200 * torch.eye(3)[:1].repeat(6, 1)
-EXTREMES = {
-    "right and wrong by 200": (GAP, Y),
-    "all right by 200": (GAP, torch.zeros_like(Y)),
-    "all wrong by 200": (GAP, torch.ones_like(Y)),
-    "all right": (Z.float(), Z.argmax(1)),
-    "all wrong": (Z.float(), (Z.argmax(1) + 1) % 3),
-    "uniform": (torch.zeros(6, 3), Y),
-    "one image": (Z[:1].float(), Y[:1]),
-    "one image, right by 200": (GAP[:1], Y[:1]),
-}
 
 
 def step_loss(logits: Tensor, labels: Tensor, **settings: object) -> Tensor:
@@ -134,12 +124,7 @@ def test_float32_is_computed_in_float64() -> None:
 
 @pytest.mark.parametrize("case", EXTREMES)
 def test_finite_at_the_extremes(case: str) -> None:
-    logits, labels = EXTREMES[case]
-    logits = logits.clone().requires_grad_()
-    loss = step_loss(logits, labels)
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert torch.isfinite(logits.grad).all()
+    assert_finite(step_loss, *EXTREMES[case])
 
 
 def test_a_negative_weight_is_refused() -> None:

@@ -80,3 +80,13 @@ def test_scores() -> None:
     assert list(scores) == ["SR", "variance", "mutual information"]
     assert scores["variance"].tolist() == pytest.approx([-0.3, -0.1, -0.2])
     assert scores["mutual information"].tolist() == pytest.approx([-0.6, -0.2, -0.4])
+
+
+def test_variance_of_nearly_equal_passes_keeps_its_digits_in_float32() -> None:
+    noise = 1e-4 * torch.randn(20, 5, 3, generator=torch.Generator().manual_seed(0))
+    log_p = torch.log_softmax(torch.tensor([2.0, 0.0, -1.0]) + noise, 2)
+    statistics = PassStatistics()
+    for one in log_p:
+        statistics.add(one)
+    exact = log_p.double().exp()[:, :, 0].var(0, unbiased=False)
+    torch.testing.assert_close(statistics.variance().double(), exact, rtol=0.02, atol=0)

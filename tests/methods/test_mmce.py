@@ -11,18 +11,11 @@ from benchmark.interface import Batch, Progress, Step, Task
 from methods._probabilities import confidence, correctness
 from methods.mmce import MMCE, NORMALISERS, laplacian_kernel, mmce
 from tests.fixtures import F6_LABELS, F6_LOGITS
+from tests.methods.extremes import EXTREMES, assert_finite
 
 Z, Y = torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS)
 FIVE_RIGHT = torch.tensor([0, 1, 2, 1, 1, 0])
 ALL_RIGHT, ALL_WRONG = Z.argmax(1), (Z.argmax(1) + 1) % 3
-GAP = 200 * torch.eye(3)[:1].repeat(6, 1)
-EXTREMES = {
-    "right and wrong by 200": (GAP, Y),
-    "all right by 200": (GAP, torch.zeros_like(Y)),
-    "all wrong by 200": (GAP, torch.ones_like(Y)),
-    "uniform": (torch.zeros(6, 3), Y),
-    "one image": (Z[:1].float(), Y[:1]),
-}
 every_normaliser = pytest.mark.parametrize("normaliser", NORMALISERS)
 
 
@@ -116,12 +109,7 @@ def test_total() -> None:
 @every_normaliser
 @pytest.mark.parametrize("case", EXTREMES)
 def test_finite_at_the_extremes(case: str, normaliser: str) -> None:
-    logits, labels = EXTREMES[case]
-    logits = logits.clone().requires_grad_()
-    loss = step(logits, labels, normaliser=normaliser).loss
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert torch.isfinite(logits.grad).all()
+    assert_finite(lambda z, y: step(z, y, normaliser=normaliser).loss, *EXTREMES[case])
 
 
 def test_a_negative_weight_is_refused() -> None:

@@ -10,20 +10,11 @@ from benchmark.interface import Batch, Progress, Step, Task
 from methods._probabilities import correctness
 from methods.soft_avuc import SoftAvUC, mixed_entropy, soft_avuc, soft_counts, uncertain
 from tests.fixtures import F6_LABELS, F6_LOGITS
+from tests.methods.extremes import EXTREMES, assert_finite
 
 Z, Y = torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS)
 LOGITS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2
 LABELS = torch.arange(12) % 4
-GAP = 200 * torch.eye(3)[:1].repeat(6, 1)
-EXTREMES = {
-    "right and wrong by 200": (GAP, Y),
-    "all right by 200": (GAP, torch.zeros_like(Y)),
-    "all wrong by 200": (GAP, torch.ones_like(Y)),
-    "all right": (Z.float(), Z.argmax(1)),
-    "all wrong": (Z.float(), (Z.argmax(1) + 1) % 3),
-    "uniform": (torch.zeros(6, 3), Y),
-    "one image": (Z[:1].float(), Y[:1]),
-}
 
 
 def step(logits: Tensor, labels: Tensor, **settings: object) -> Step:
@@ -97,12 +88,7 @@ def test_gradient_by_finite_differences() -> None:
 @pytest.mark.parametrize("normaliser", ["log_classes", "classes"])
 @pytest.mark.parametrize("case", EXTREMES)
 def test_finite_at_the_extremes(case: str, normaliser: str) -> None:
-    logits, labels = EXTREMES[case]
-    logits = logits.clone().requires_grad_()
-    loss = step(logits, labels, normaliser=normaliser).loss
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert torch.isfinite(logits.grad).all()
+    assert_finite(lambda z, y: step(z, y, normaliser=normaliser).loss, *EXTREMES[case])
 
 
 def test_finite_where_rounding_takes_the_entropy_beyond_its_maximum() -> None:

@@ -10,20 +10,11 @@ from torch.nn.functional import cross_entropy
 from benchmark.interface import Batch, Progress, Step, Task
 from methods.soft_ece import FORMS, SoftECE, binned, label_binned
 from tests.fixtures import F6_LABELS, F6_LOGITS
+from tests.methods.extremes import EXTREMES, assert_finite
 
 Z, Y = torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS)
 LOGITS = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2
 LABELS = torch.arange(12) % 4
-GAP = 200 * torch.eye(3)[:1].repeat(6, 1)
-EXTREMES = {
-    "right and wrong by 200": (GAP, Y),
-    "all right by 200": (GAP, torch.zeros_like(Y)),
-    "all wrong by 200": (GAP, torch.ones_like(Y)),
-    "all right": (Z.float(), Z.argmax(1)),
-    "all wrong": (Z.float(), (Z.argmax(1) + 1) % 3),
-    "uniform": (torch.zeros(6, 3), Y),
-    "one image": (Z[:1].float(), Y[:1]),
-}
 
 
 def step(logits: Tensor, labels: Tensor, **settings: object) -> Step:
@@ -110,12 +101,7 @@ def test_no_gradient_has_the_value_but_trains_the_cross_entropy_alone() -> None:
 @pytest.mark.parametrize("case", EXTREMES)
 def test_finite_at_the_extremes(case: str, form: str) -> None:
     """All right by 200 is perfectly calibrated: the root's plain gradient is infinite there."""
-    logits, labels = EXTREMES[case]
-    logits = logits.clone().requires_grad_()
-    loss = step(logits, labels, form=form).loss
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert torch.isfinite(logits.grad).all()
+    assert_finite(lambda z, y: step(z, y, form=form).loss, *EXTREMES[case])
 
 
 @pytest.mark.parametrize("settings", [{"bins": 0}, {"temperature": 0.0}, {"norm": 0.5}, {"weight": -1.0}], ids=str)
