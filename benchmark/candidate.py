@@ -1,5 +1,6 @@
 """A method made ready for examination: a small network, hand-made batches, steps as the trainer takes them."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -10,13 +11,14 @@ from torch import Tensor, nn
 
 from benchmark import rng
 from benchmark.config import NetworkConfig
-from benchmark.interface import Batch, Contestant, Derived, Method, Progress, Task
+from benchmark.interface import Batch, Contestant, Derived, Method, Progress, Task, Validation
 from benchmark.networks import build_network
 from benchmark.prediction import Evidence, Prediction, Stored
 from benchmark.schema import build
 from benchmark.trainer import trained
 
 NUM_CLASSES, NUM_TRAIN, SHAPE, BATCH = 5, 40, (3, 8, 8), 12
+MOVING = ("running_mean", "running_var", "num_batches_tracked")
 EPOCH = Progress(0, 4, 0, 4)
 
 
@@ -43,18 +45,19 @@ class Candidate:
         dropout: float = 0.0,
         widths: tuple[int, ...] = (8, 16),
         shape: tuple[int, int, int] = SHAPE,
+        constant: bool = False,
     ) -> Method:
-        """The method around a small network."""
+        """The method around a small network, or one that says the first class of everything."""
         with torch.device(device):
             rng.reseed(0, "initialisation")
             network = build_network(NetworkConfig("small_cnn", widths, dropout), NUM_CLASSES, shape)
+            if constant:
+                nn.init.zeros_(network.head.weight)
+                network.head.bias.data.copy_(30 * torch.eye(NUM_CLASSES)[0])
             if self.training_class().extra_outputs:
-                network.add_outputs(self.training_class().extra_outputs, zero=False)
-            return self.around(network, network.feature_dim)
-
-    def around(self, network: nn.Module, feature_dim: int = 16) -> Method:
-        rng.reseed(0, "method state")
-        return self.training_class()(network, Task(NUM_CLASSES, NUM_TRAIN, feature_dim), self.config())
+                network.add_outputs(self.training_class().extra_outputs, zero=constant)
+            rng.reseed(0, "method state")
+            return self.training_class()(network, Task(NUM_CLASSES, NUM_TRAIN, network.feature_dim), self.config())
 
     def prediction(self) -> Stored:
         """What it says of a batch, as it would be stored."""
@@ -107,10 +110,43 @@ def train(method: Method, steps: int = 6, first: int = 0) -> Method:
     optimizer = torch.optim.SGD(trained(method), lr=0.05)
     for index in range(first, first + steps):
         take_step(method, make_batch(method, start=7 * (index % 4)), optimizer, index)
-    return method
+    end_epoch(method)
+    return method.train()
+
+
+def end_epoch(method: Method) -> None:
+    """As the trainer ends an epoch."""
+    method.eval()
+    with torch.no_grad():
+        validation = Validation(method.predict(images(3)), torch.arange(BATCH) % NUM_CLASSES)
+        method.after_epoch(EPOCH, validation if method.needs_validation else None)
 
 
 def stored(method: Method, batch: Tensor) -> Stored:
     with torch.no_grad():
         found = method.predict(batch)
     return Prediction(found.logits.numpy(), None, {name: value.numpy() for name, value in found.aux.items()})
+
+
+def loss_of(method: Method, batch: Batch) -> Tensor:
+    rng.reseed(0, "model noise")
+    return copy.deepcopy(method).training_step(batch, EPOCH).loss.detach()
+
+
+def part(batch: Batch, rows: Tensor) -> Batch:
+    return Batch(tuple(view[rows] for view in batch.views), batch.labels[rows], batch.indices[rows])
+
+
+def differing(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> list[str]:
+    return [name for name in {**a, **b} if name not in a or name not in b or not torch.equal(a[name], b[name])]
+
+
+def own_state(method: Method) -> dict[str, Tensor]:
+    """Everything but the BatchNorm statistics of trained modules, which a forward pass moves."""
+    learnt = tuple(f"{name}." for name, module in method.named_children() if any_trained(module))
+    moving = {name for name in method.state_dict() if name.startswith(learnt) and name.endswith(MOVING)}
+    return {name: value.clone() for name, value in method.state_dict().items() if name not in moving}
+
+
+def any_trained(module: nn.Module) -> bool:
+    return any(parameter.requires_grad for parameter in module.parameters())

@@ -38,11 +38,11 @@ class Column:
 
 def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
     """In the manifest's order; of one training the further scores come before its published one, as in the paper."""
-    columns: dict[str, list[Column]] = {}
-    for entry in manifest["entries"]:
-        for column in entry_columns(entry, manifest, store):
-            columns.setdefault(column.name, []).append(column)
-    found = [merged(parts) for parts in columns.values()]
+    apart = [column for entry in manifest["entries"] for column in entry_columns(entry, manifest, store)]
+    by_name: dict[str, list[Column]] = {}
+    for column in apart:
+        by_name.setdefault(column.name, []).append(column)
+    found = [merged(parts) for parts in by_name.values()]
     records = (record for column in single(found) for record in column.records)
     oracle = next((record["oracle"] for record in records if "oracle" in record), None)
     if oracle is not None:
@@ -67,19 +67,26 @@ def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store)
     )
     if not records:
         return [column]
-    published, *further = list(records[0]["scores"])
-    unavailable = records[0]["unavailable"]
-    empty = replace(column, records=(), diverged=(), published=False)
-    return [
-        *(replace(column, name=f"{column.name}+{score}", score=score, published=False) for score in further),
-        *(replace(empty, name=f"{column.name}+{score}", reason=reason) for score, reason in unavailable.items()),
-        replace(column, score=published),
-    ]
+    published = next(iter(records[0]["scores"]))
+    names = dict.fromkeys(score for record in records for score in (*record["scores"], *record["unavailable"]))
+    further = [read_with(score, column) for score in names if score != published]
+    return [*further, replace(column, score=published)]
+
+
+def read_with(score: str, column: Column) -> Column:
+    """The runs that have a score, and why the others have none."""
+    having = tuple(record for record in column.records if score in record["scores"])
+    reason = next((r["unavailable"][score] for r in column.records if score in r["unavailable"]), "")
+    diverged = column.diverged if having else ()
+    name = f"{column.name}+{score}"
+    return replace(column, name=name, score=score, records=having, diverged=diverged, reason=reason, published=False)
 
 
 def merged(parts: list[Column]) -> Column:
     """Trainings for single coverages stand in one column."""
-    return parts[0] if parts[0].coverage is None else replace(parts[0], coverage=None, parts=tuple(parts))
+    if parts[0].coverage is None:
+        return parts[0]
+    return replace(max(parts, key=lambda part: len(part.records)), coverage=None, parts=tuple(parts))
 
 
 def single(columns: Sequence[Column]) -> list[Column]:
@@ -95,7 +102,13 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
         if column.reason:
             notes.setdefault(column.reason, []).append(column.name)
     reasons = [f"{some(names)}: {reason}." for reason, names in notes.items()]
+    reasons += [coverages_note(column) for column in columns if column.parts and column.published]
     return reasons + [note for column in single(columns) if (note := facts_note(column))]
+
+
+def coverages_note(column: Column) -> str:
+    trained = ", ".join(f"{part.coverage:g}" for part in column.parts)
+    return f"{column.name}: one training for each of the coverages {trained}; other rows have no model."
 
 
 def some(names: Sequence[str]) -> str:

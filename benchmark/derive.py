@@ -1,12 +1,15 @@
 """Jobs that train nothing: a prediction made of the stored predictions of other jobs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from benchmark.evaluate import measure
-from benchmark.interface import Derived
+from benchmark.interface import Combination, Derived
 from benchmark.jobs import Job, members_of
-from benchmark.outputs import heading
+from benchmark.outputs import heading, refuse_collapsed, refuse_malformed
 from benchmark.prediction import Evidence
 from benchmark.provenance import provenance
 from benchmark.schema import build
@@ -20,25 +23,40 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
     epochs = [member.epoch for member in members_of(method, config, job.seed, job.task.epochs)]
     records = [finished(store, need) for need in job.needs]
     validation = stored(job, epochs, store, PREDICTION_VAL) if job.task.data.has_validation else []
-    checksums, facts, measured = {}, {}, {}
-    for name, members in {PREDICTION_VAL: validation, PREDICTION: stored(job, epochs, store, PREDICTION)}.items():
-        if members:
-            made = method.combine(config, [member.prediction for member in members], validation)
-            evidence = Evidence(made.prediction, members[0].labels, members[0].posterior)
-            checksums[name] = store.write_prediction(job.folder, name, evidence)
-            facts, measured = dict(made.facts), measure(evidence, method.scores(made.prediction))
+    splits = {PREDICTION: stored(job, epochs, store, PREDICTION), PREDICTION_VAL: validation}
+    made = {
+        name: method.combine(config, [member.prediction for member in members], validation)
+        for name, members in splits.items()
+        if members
+    }
+    evidence = {name: as_evidence(made[name], splits[name]) for name in made}
+    if not job.max_steps:
+        refuse_collapsed(evidence[PREDICTION])
+    checksums = {name: store.write_prediction(job.folder, name, found) for name, found in evidence.items()}
+    provenances = {need.folder: record["provenance"] for need, record in zip(job.needs, records, strict=True)}.values()
     spent = {
-        "seconds": sum(record["provenance"]["seconds"] for record in {r["seed"]: r for r in records}.values()),
-        "environments": sorted({e for record in records for e in record["provenance"]["environments"]}),
+        "seconds": sum(each["seconds"] for each in provenances),
+        "environments": sorted({environment for each in provenances for environment in each["environments"]}),
     }
     return {
         **heading(job),
-        **measured,
+        **measure(evidence[PREDICTION], method.scores(evidence[PREDICTION].prediction)),
         "notes": [],
-        "facts": facts,
+        "facts": dict(made[PREDICTION].facts),
         "checksums": checksums,
         "provenance": {**provenance(), **spent},
     }
+
+
+def as_evidence(made: Combination, members: Sequence[Evidence]) -> Evidence:
+    """A combination in the precision it is stored in, with the labels that all members must share."""
+    labels = members[0].labels
+    if any(not np.array_equal(member.labels, labels) for member in members):
+        raise ValueError("the members predicted different images")
+    logits = np.asarray(made.prediction.logits, np.float32)
+    evidence = Evidence(replace(made.prediction, logits=logits), labels, members[0].posterior)
+    refuse_malformed(evidence, members[0].prediction.logits.shape[1])
+    return evidence
 
 
 def stored(job: Job, epochs: Sequence[int | None], store: Store, name: str) -> list[Evidence]:

@@ -102,7 +102,7 @@ class Method(Contestant, nn.Module):
     stochastic: ClassVar[bool] = False
     """`predict` draws random numbers; the core gives each batch its own stream."""
     couples_samples: ClassVar[bool] = False
-    """The loss of a batch is not the mean of its samples' losses."""
+    """The loss of a batch is not the mean of its samples' losses; only then may their order matter."""
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__()

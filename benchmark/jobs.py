@@ -13,6 +13,7 @@ from benchmark.errors import UserError
 from benchmark.interface import Contestant, Derived, Member, Method
 from benchmark.names import canonical, unknown_name
 from benchmark.schema import build, identity
+from benchmark.scores import TITLES
 from benchmark.store import folder_of
 
 RECIPE = (
@@ -55,7 +56,13 @@ class Job:
     max_steps: int = 0
     """Train and predict only so many batches of each phase, to try a configuration; 0 = all."""
     needs: "tuple[Job, ...]" = ()
-    """Jobs that must be done before: what a derived method combines, or the training that a method starts from."""
+    """Jobs that must be done before: what a derived method combines, or the training that a method takes over."""
+    takes_over: bool = False
+    """Whether it begins with the final network of what it needs, and trains nothing."""
+    data_seed: int | None = None
+    """Splits the data where the job's own seed does not: members of an ensemble see the ensemble's images."""
+    label: str = ""
+    """What people call it; no part of its identity."""
 
     def identity(self) -> dict[str, Any]:
         described = {name: value for name, value in identity(self.task).items() if name in RECIPE}
@@ -69,6 +76,10 @@ class Job:
         """What it trains itself."""
         return 0 if self.needs else self.task.epochs
 
+    @property
+    def split_seed(self) -> int:
+        return self.seed if self.data_seed is None else self.data_seed
+
     @cached_property
     def id(self) -> str:
         text = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
@@ -77,7 +88,8 @@ class Job:
     @property
     def folder(self) -> Path:
         """Where its files lie below the results folder."""
-        return folder_of(self.task.name, self.method, self.id, self.seed)
+        own = folder_of(self.task.name, self.method, self.id, self.seed)
+        return own if self.split_seed == self.seed else own.with_name(f"{own.name}-data-{self.split_seed}")
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,12 @@ class Entry:
 
     @property
     def name(self) -> str:
-        return self.label if self.coverage is None else f"{self.label}@{self.coverage:g}"
+        return name_at(self.label, self.coverage)
+
+
+def name_at(label: str, coverage: float | None) -> str:
+    """A training that is meant for one coverage is called after it."""
+    return label if coverage is None else f"{label}@{coverage:g}"
 
 
 @dataclass(frozen=True)
@@ -112,12 +129,8 @@ class Suite:
     def jobs(self) -> list[Job]:
         """Each job once, after those it needs; seeds outermost, so that every column gets its first seeds early."""
         by_seed = sorted((job for entry in self.entries for job in entry.jobs), key=lambda job: job.seed)
-        return list({job.folder: job for top in by_seed for job in (*top.needs, top)}.values())
-
-    def names(self) -> dict[str, str]:
-        """Job id → the name people know it by."""
-        members = {need.id: entry.name for entry in self.entries for job in entry.jobs for need in job.needs}
-        return members | {entry.jobs[0].id: entry.name for entry in self.entries if entry.jobs}
+        with_needs = [job for top in by_seed for job in (*top.needs, top)]
+        return list({job.folder: job for job in with_needs}.values())
 
 
 def label_owners(methods: Methods) -> dict[str, str]:
@@ -128,6 +141,10 @@ def label_owners(methods: Methods) -> dict[str, str]:
             if canonical(label) in {canonical(known) for known in owners}:
                 raise UserError(f"the label '{label}' of '{name}' is taken by another method; rename it")
             owners[label] = name
+    for label in owners:
+        base, _, score = label.rpartition("+")
+        if base in owners and canonical(score) in map(canonical, TITLES):
+            raise UserError(f"the label '{label}' would mean '{base}' read with the score {score}; rename it")
     return owners
 
 
@@ -190,30 +207,52 @@ class Planner:
             yield Entry(label, owner, (), reason="needs validation images, and data.val is 0")
             return
         field = method.one_per_coverage if issubclass(method, Method) else None
+        self.refuse_set(field, label, owner)
         for coverage in self.task.model_coverages if field else (None,):
             fixed = {field: coverage / 100} if field and coverage else {}
             config = resolve_config(self.task, label, owner, method, **fixed)
-            yield Entry(label, owner, tuple(self.job(label, owner, config, seed) for seed in seeds), coverage)
+            name = name_at(label, coverage)
+            yield Entry(label, owner, tuple(self.job(name, owner, config, seed) for seed in seeds), coverage)
+
+    def refuse_set(self, field: str | None, label: str, owner: str) -> None:
+        """What model_coverages sets cannot be set otherwise."""
+        for name, settings in self.task.method.items():
+            if canonical(name) in (canonical(label), canonical(owner)) and field in settings:
+                raise UserError(f"{self.task.name}: method.{name}.{field} is set by model_coverages; set that instead")
 
     def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
         method = self.methods.get(owner)
-        warmup = warmup_epochs(self.task, label, method, config, self.methods.names())
-        needs = tuple(self.member(label, member) for member in members_of(method, config, seed, self.task.epochs))
-        source = self.methods.source_hash(owner)
-        settings = identity(config)
-        return Job(self.task, owner, settings, self.data_sha256, source, seed, warmup, self.max_steps, needs)
+        members = members_of(method, config, seed, self.task.epochs)
+        return Job(
+            self.task,
+            owner,
+            identity(config),
+            self.data_sha256,
+            self.methods.source_hash(owner),
+            seed,
+            warmup_epochs(self.task, label, method, config, self.methods.names()),
+            self.max_steps,
+            needs=tuple(self.member(label, method, member, seed) for member in members),
+            takes_over=issubclass(method, Method) and bool(members),
+            label=label,
+        )
 
-    def member(self, label: str, member: Member) -> Job:
+    def member(self, label: str, method: type[Contestant], member: Member, seed: int) -> Job:
         """A training that another job needs, as the grid itself would make it but for its recipe."""
         if member.method not in self.methods.names():
             raise unknown_name(member.method, self.methods.names(), f"method that {label} needs:")
-        method = self.methods.get(member.method)
-        if not issubclass(method, Method) or method.starts_from is not None:
+        trained = self.methods.get(member.method)
+        if not issubclass(trained, Method) or trained.starts_from is not None:
             raise UserError(f"{label} needs '{member.method}', which trains nothing itself; name a method that trains")
+        if issubclass(method, Method) and (method.extra_outputs or trained.extra_outputs):
+            raise UserError(f"{label} starts from '{member.method}': neither may have outputs beyond the classes")
         planner = replace(self, task=changed_recipe(self.task, member.recipe, label))
-        first = next(iter(method.labels))
-        config = resolve_config(planner.task, first, member.method, method)
-        return planner.job(first, member.method, config, member.seed)
+        if member.epoch not in (None, *planner.task.evaluate_at):
+            raise UserError(f"{label} needs epoch {member.epoch} of '{member.method}'; name it in evaluate_at too")
+        first = next(iter(trained.labels))
+        config = resolve_config(planner.task, first, member.method, trained)
+        job = planner.job(first, member.method, config, member.seed)
+        return job if member.seed == seed else replace(job, data_seed=seed)
 
 
 def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:
@@ -221,7 +260,7 @@ def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> 
     values = dict(vars(task))
     for name, value in changes.items():
         old = getattr(task, name, None)
-        values[name] = {**vars(old), **value} if is_dataclass(old) else value
+        values[name] = {**vars(old), **value} if is_dataclass(old) and isinstance(value, Mapping) else value
     plain = {name: vars(value) if is_dataclass(value) else value for name, value in values.items()}
     return build(TaskConfig, plain, f"{task.name}: recipe of {label}")
 
@@ -229,10 +268,13 @@ def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> 
 def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
     if issubclass(method, Derived):
         try:
-            return list(method.members(config, seed, num_epochs))
+            members = list(method.members(config, seed, num_epochs))
         except Exception as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise UserError(f"{method.__name__}.members fails: {reason}") from error
+        if not members:
+            raise UserError(f"{method.__name__}.members names no training to combine")
+        return members
     if issubclass(method, Method) and method.starts_from is not None:
         return [Member(method.starts_from, seed)]
     return []

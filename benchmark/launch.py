@@ -65,7 +65,7 @@ class Waiting:
             for job in [job for job in self.jobs if any(need.folder in self.failed for need in job.needs)]:
                 if job in self.jobs:
                     self.jobs.remove(job)
-                    reason = f"it needs {event.job.method} seed {event.job.seed}, which failed"
+                    reason = f"it needs {event.job.label} seed {event.job.seed}, which failed"
                     self.ended(Event("failed", job, {"reason": reason}))
 
     def hear(self, event: Event) -> None:

@@ -68,13 +68,20 @@ class Outputs:
         features = None if found.features is None else found.features.float().cpu().numpy()
         prediction: Stored = Prediction(found.logits.float().cpu().numpy(), features, aux)
         count = len(prediction.logits)
-        if not np.isfinite(prediction.logits).all():
-            raise Diverged("the trained network's outputs are not finite")
         posterior = self.trainer.data.posterior if split is self.trainer.data.test else None
         truth = None if posterior is None else posterior[:count]
         evidence = Evidence(prediction, split.labels[:count].cpu().numpy(), truth)
+        refuse_malformed(evidence, self.trainer.data.num_classes)
         self.checksums[name] = self.store.write_prediction(self.folder, name, evidence)
         return evidence
+
+
+def refuse_malformed(evidence: Evidence, num_classes: int) -> None:
+    logits, count = evidence.prediction.logits, len(evidence.labels)
+    if logits.shape != (count, num_classes):
+        raise ValueError(f"predicted logits have shape {logits.shape}, expected ({count}, {num_classes})")
+    if not np.isfinite(logits).all():
+        raise Diverged("the predicted logits are not finite")
 
 
 def refuse_collapsed(test: Evidence) -> None:

@@ -11,7 +11,7 @@ from benchmark.augment import check_supported
 from benchmark.config import TaskConfig
 from benchmark.data import load
 from benchmark.errors import MissingData, UserError
-from benchmark.jobs import Suite
+from benchmark.jobs import Job, Suite
 from benchmark.networks import Network, build_network
 from benchmark.sources import describe
 from benchmark.store import Store
@@ -57,14 +57,13 @@ def describe_plan(suites: list[Suite], store: Store) -> dict[str, Any]:
 
 def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
     task, facts = suite.task, describe(suite.task.data)
-    names = suite.names()
     jobs = [
         {
-            "label": names[job.id],
+            "label": job.label,
             "method": job.method,
             "seed": job.seed,
             "job": job.id,
-            "epochs": job.epochs,
+            "epochs": epochs_of(job, store),
             "warmup_epochs": job.warmup_epochs,
             "state": store.state(job.folder),
         }
@@ -83,6 +82,14 @@ def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
         "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
         "network_parameters": weights,
     }
+
+
+def epochs_of(job: Job, store: Store) -> int:
+    """What a job trains; one that takes over a finished run whose weights are gone trains it again."""
+    trains_again = job.takes_over and store.state(job.needs[0].folder) == "done"
+    if trains_again and store.read_checkpoint(job.needs[0].folder) is None:
+        return job.task.epochs
+    return job.epochs
 
 
 def plan_text(described: dict[str, Any]) -> str:

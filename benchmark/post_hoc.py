@@ -53,7 +53,7 @@ class Finished:
         return test, train
 
 
-NO_FEATURES = "it needs features: train with --keep-features"
+NO_FEATURES = "it needs features, which --keep-features stores; means of several passes or networks have none"
 
 
 def of_logits(score: Callable[[Floats], Confidence]) -> Callable[[Finished], Confidence]:

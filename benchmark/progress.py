@@ -60,8 +60,6 @@ class Watcher:
 
     jobs: Sequence[Job]
     workers: int
-    labels: dict[str, str]
-    """Job id → the name people know it by."""
     quiet: bool = False
     verbose: bool = False
     fail_fast: bool = False
@@ -106,7 +104,7 @@ class Watcher:
             raise Stop
 
     def name(self, job: Job) -> str:
-        return f"{job.task.name} {self.labels.get(job.id, job.method)} seed {job.seed}"
+        return f"{job.task.name} {job.label} seed {job.seed}"
 
     def close(self) -> None:
         self.bar.close()

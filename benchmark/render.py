@@ -40,7 +40,7 @@ def markdown(tables: Sequence[Table]) -> str:
 
 
 def markdown_table(table: Table) -> str:
-    heading, rows, below = grid(table, markdown_cell)
+    heading, rows, below = grid(table, markdown_cell, lambda text: text.replace("|", r"\|"))
     align = ("right",) * len(heading)
     text = tabulate(rows + below, heading, tablefmt="pipe", colalign=align, disable_numparse=True)
     return "\n\n".join([table.caption, text, *table.notes])

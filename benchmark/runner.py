@@ -66,24 +66,28 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
 
 def train(job: Job, context: Context, device: torch.device, report: Report) -> dict[str, Any]:
     """Train, or take over what another job trained; predict and measure. Returns the record, to be written last."""
-    store, owner = context.store, job.needs[0] if job.needs else job
-    if job.needs:
+    store, owner = context.store, job.needs[0] if job.takes_over else job
+    if job.takes_over:
         finished(store, owner)
-    data = prepare(job.task.data, context.data_dir, job.seed, device)
+    data = prepare(job.task.data, context.data_dir, job.split_seed, device)
     trainer = Trainer(owner, context.methods, data, device)
     saver = Checkpoints(trainer, store, job.folder)
     outputs = Outputs(trainer, store, job.folder, context.keep_features)
     state = saver.restore()
     while state.epoch < owner.task.epochs:
         before = state.epoch
-        state = trainer.run_epoch(state)
+        try:
+            state = trainer.run_epoch(state)
+        except Diverged:
+            store.write_history(job.folder, state.history)
+            raise
         report({**state.history[-1], "epochs_done": state.epoch})
         for epoch in owner.task.evaluate_at:
             if before < epoch <= state.epoch:
                 outputs.write_epoch(state.method, epoch)
         saver.save_if_due(state)
     method = trainer.chosen(state)
-    if job.needs:
+    if job.takes_over:
         method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
     record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
     store.write_history(job.folder, state.history)

@@ -101,7 +101,7 @@ def risk_table(
     padding = ("",) * (len(columns) - len(judged))
     return Table(
         name=curve.removeprefix("percentile_"),
-        caption=f"{title}: {caption(manifest, cells)}",
+        caption=f"{title}: {caption(manifest, cells, KEPT.get(curve, ''))}",
         corner="coverage",
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in columns),
@@ -141,7 +141,7 @@ def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in judged),
         cells=cells,
-        notes=tuple(test_notes(manifest, columns)),
+        notes=tuple(test_notes(manifest, judged)),
     )
 
 
@@ -169,7 +169,8 @@ def fill(rows: Iterable[Row], columns: Sequence[Column], manifest: dict[str, Any
 
 
 def run_values(row: Row, column: Column) -> tuple[float, ...]:
-    found = (row.value(record, column.score) for record in column.at(row.coverage).records)
+    part = column.at(row.coverage)
+    found = (row.value(record, part.score) for record in part.records)
     return tuple(value * row.scale for value in found if value is not None)
 
 
@@ -200,15 +201,15 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: dict[tuple[s
     return tuple(f"{means[name]:.2f}" if name in means else "–" for name in names)
 
 
-def caption(manifest: dict[str, Any], cells: dict[tuple[str, str], Cell]) -> str:
+KEPT = {
+    "percentile_risk": " Kept are all at or above a percentile of the confidence, more than the coverage says on ties."
+}
+
+
+def caption(manifest: dict[str, Any], cells: dict[tuple[str, str], Cell], kept: str = "") -> str:
     wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"] if entry["seeds"]})
     seeds = " or ".join(str(n) for n in wanted) + (" seed" if wanted == [1] else " seeds")
     test = {"exact": "exact", "ranksums": "normal approximation"}[manifest["test"]]
-    kept = (
-        " Kept are all at or above a percentile of the confidence, with ties more than the coverage says."
-        if manifest["threshold"] == "percentile"
-        else ""
-    )
     missing = (
         " (k/n): only k of n seeds are there, or have a value." if any(cell.missing for cell in cells.values()) else ""
     )

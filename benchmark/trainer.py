@@ -102,9 +102,9 @@ class Trainer:
         means = {name: total / count for name, (total, count) in sums.items()}
         means |= state.method.health()
         row = {"epoch": float(state.epoch), **{name: float(mean) for name, mean in means.items()}}
+        state.history.append(row)
         if not math.isfinite(row["loss"]):
             raise Diverged(f"the loss is {row['loss']} in epoch {state.epoch}")
-        state.history.append(row)
         state.epoch = self.epoch_after(state.epoch)
         return state
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -77,6 +78,9 @@ def checked(found: object, where: str) -> type[Contestant]:
     labels_ok = isinstance(found.labels, Mapping) and all(isinstance(v, Mapping) for v in found.labels.values())
     if not labels_ok:
         raise UserError(f"'{where}': labels must map each name to its settings, e.g. {{'My method': {{}}}}")
+    for label in found.labels:
+        if not re.fullmatch(r"[\w +.()/-]+", label, re.ASCII) or label != label.strip():
+            raise UserError(f"'{where}': label '{label}' may have plain letters, digits, blanks and + - . _ ( ) / only")
     if not is_dataclass(found.Config):
         raise UserError(f"'{where}': Config must be a dataclass: write @dataclass(frozen=True) above it")
     for declared, needed in needed_fields(found):

@@ -1,15 +1,14 @@
-"""Shared parts of the contrastive family: the losses, the feature queues, the momentum encoder, and all of it together.
+"""Shared parts of the contrastive family: the losses, their switches, and the memory they are computed against.
 
 An anchor is a batch image; keys are unit features of earlier images in two queues, of the rightly and of the wrongly
 classified. Whatever is compared, nothing larger than (batch × queue) is ever built.
 """
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,17 +16,20 @@ from torch.nn.functional import normalize, softplus
 
 from benchmark.interface import Batch, Progress, Task
 from benchmark.schema import check
+from methods._queues import (
+    FROZEN,
+    KEY_STATISTICS,
+    MOMENTUM_CADENCES,
+    QUEUE_POLICIES,
+    FeatureQueue,
+    Keys,
+    distance,
+    momentum_copy,
+    move_towards,
+)
 
 MASKED = -1e9
 """Stands for log 0: finite, so that an empty set of negatives gives a zero gradient and not NaN."""
-
-
-class Keys(NamedTuple):
-    """What a queue holds. An empty slot has class −1, which matches no label."""
-
-    features: Tensor
-    predicted: Tensor
-    true: Tensor
 
 
 Masks = tuple[Tensor | None, Tensor | None]
@@ -144,7 +146,7 @@ def supcon_loss(
 ) -> Tensor:
     """weight_i · [ log Σ_a e^{s_a/τ} − (1/|P|) Σ_{p∈P} s_p/τ ]: P the images of the anchor's class, a all images.
 
-    An anchor's own earlier key may be among them: with rolling queues it has left before the image comes again.
+    An anchor's own earlier key may be among them; it is not told apart from other images of its class.
     """
     log_sums, pulled, count = [], torch.zeros_like(weight), torch.zeros_like(labels)
     for keys in compress((positives, negatives), queues):
@@ -154,100 +156,6 @@ def supcon_loss(
         pulled, count = pulled + torch.where(same, similar, 0.0).sum(1), count + same.sum(1)
     loss = torch.stack(log_sums).logsumexp(0) - pulled / count.clamp(min=1)
     return weight * torch.where(count > 0, loss, 0.0)
-
-
-class FeatureQueue(nn.Module):
-    """A ring buffer of unit features with their predicted and their true class."""
-
-    features: Tensor
-    predicted: Tensor
-    true: Tensor
-    pointer: Tensor
-    count: Tensor
-
-    def __init__(self, size: int, feature_dim: int) -> None:
-        super().__init__()
-        self.size = size
-        # One spare row at the end takes the writes of samples that are not selected: shapes stay fixed, nothing syncs.
-        self.register_buffer("features", torch.zeros(size + 1, feature_dim))
-        self.register_buffer("predicted", torch.full((size + 1,), -1))
-        self.register_buffer("true", torch.full((size + 1,), -1))
-        self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
-        self.register_buffer("count", torch.zeros((), dtype=torch.long))
-
-    def enqueue(self, features: Tensor, predicted: Tensor, true: Tensor, selected: Tensor) -> None:
-        """Write the selected rows, newest last; of more than `size` only the newest stay."""
-        order = selected.long().cumsum(0)
-        total = order[-1]
-        stays = selected & (order > total - self.size)
-        slot = torch.where(stays, (self.pointer + order - 1) % self.size, self.size)
-        self.features.index_copy_(0, slot, features.to(self.features.dtype))
-        self.predicted.index_copy_(0, slot, torch.where(stays, predicted, -1))
-        self.true.index_copy_(0, slot, torch.where(stays, true, -1))
-        self.pointer.copy_((self.pointer + total) % self.size)
-        self.count.add_(total)
-
-    def fill_with_noise(self, num_classes: int) -> None:
-        self.features.copy_(normalize(torch.randn_like(self.features)))
-        self.predicted.copy_(torch.randint_like(self.predicted, num_classes))
-        self.true.copy_(self.predicted)
-        self.count.fill_(self.size)
-
-    def full(self) -> Tensor:
-        return self.count >= self.size
-
-    def fill(self) -> Tensor:
-        return (self.count / self.size).clamp(max=1)
-
-    def keys(self) -> Keys:
-        return Keys(self.features[: self.size], self.predicted[: self.size], self.true[: self.size])
-
-
-def momentum_copy(network: nn.Module) -> nn.Module:
-    """The key encoder: a copy, never a view, of the network. No optimiser sees it."""
-    return copy.deepcopy(network).requires_grad_(False)
-
-
-def move_towards(key: nn.Module, network: nn.Module, momentum: float) -> None:
-    """θ_key ← q·θ_key + (1−q)·θ. Parameters only: BatchNorm statistics stay the key encoder's own."""
-    torch._foreach_lerp_(list(key.parameters()), [p.detach() for p in network.parameters()], 1 - momentum)
-
-
-def distance(key: nn.Module, network: nn.Module) -> Tensor:
-    """‖θ_key − θ‖ / ‖θ‖."""
-    theirs = [p.detach() for p in network.parameters()]
-    gaps = torch._foreach_sub(list(key.parameters()), theirs)
-    gap, size = (torch.stack(torch._foreach_norm(list(tensors))).square().sum() for tensors in (gaps, theirs))
-    return torch.sqrt(gap / size.clamp(min=1e-12))
-
-
-def copy_statistics(key: nn.Module, network: nn.Module) -> None:
-    """A key encoder in evaluation mode normalises with the trained network's running statistics."""
-    for mine, theirs in zip(key.buffers(), network.buffers(), strict=True):
-        mine.copy_(theirs)
-
-
-def leave_statistics(key: nn.Module, network: nn.Module) -> None:
-    """In training mode the key encoder normalises with the statistics of the batch."""
-
-
-def momentum_every_step(momentum: float, progress: Progress, start: int) -> float:
-    return momentum
-
-
-def momentum_every_epoch(momentum: float, progress: Progress, start: int) -> float:
-    """The public code: key encoder and network share their weights in the first epoch, then move once per epoch."""
-    if progress.epoch == start:
-        return 0.0
-    return momentum if progress.step == progress.num_steps - 1 else 1.0
-
-
-def always(positives: FeatureQueue, negatives: FeatureQueue) -> Tensor:
-    return torch.ones_like(positives.full())
-
-
-def until_full(positives: FeatureQueue, negatives: FeatureQueue) -> Tensor:
-    return ~(positives.full() & negatives.full())
 
 
 def softmax_response(outputs: Tensor, num_classes: int) -> Tensor:
@@ -273,9 +181,6 @@ def correct_anchors(predicted: Tensor, labels: Tensor) -> Tensor:
 
 
 PAIR_LOSSES: dict[str, PairLoss] = {"paper": paper_pair_loss, "released": released_pair_loss}
-MOMENTUM_CADENCES = {"step": momentum_every_step, "epoch": momentum_every_epoch}
-QUEUE_POLICIES = {"rolling": always, "freeze": until_full, "random": until_full}
-KEY_STATISTICS = {"train": leave_statistics, "eval": copy_statistics}
 WEIGHTS = {"sr": softmax_response, "sr_outputs": largest_output, "none": unweighted}
 ANCHORS = {"all": all_anchors, "correct": correct_anchors}
 COUNTS = {"matched": as_many_as_own, "queue": as_many_as_the_queue}
@@ -338,6 +243,8 @@ class ContrastConfig:
 class ContrastiveMemory(nn.Module):
     """Key encoder and queues, the loss of a batch against them, and how both move on."""
 
+    active_steps: Tensor
+
     def __init__(self, network: nn.Module, task: Task, config: ContrastConfig) -> None:
         super().__init__()
         self.config, self.num_classes = config, task.num_classes
@@ -347,11 +254,22 @@ class ContrastiveMemory(nn.Module):
         if config.queue_policy == "random":
             self.positives.fill_with_noise(task.num_classes)
             self.negatives.fill_with_noise(task.num_classes)
+        self.register_buffer("active_steps", torch.zeros((), dtype=torch.long))
+        self.resting = False
+        self.register_load_state_dict_post_hook(ContrastiveMemory.rest)  # type: ignore[no-untyped-call]
         self.contrast = config.contrast()
         self.accepts = QUEUE_POLICIES[config.queue_policy]
         self.momentum_now = MOMENTUM_CADENCES[config.momentum_cadence]
         self.take_statistics = KEY_STATISTICS[config.key_mode]
         self.anchors, self.weighting = ANCHORS[config.anchors], WEIGHTS[config.weighting]
+
+    def rest(self, *_: object) -> None:
+        """Between epochs, where reading a value costs nothing: frozen queues that are full need no more keys."""
+        self.resting = self.config.queue_policy in FROZEN and bool(self.full())
+
+    def active(self, progress: Progress) -> Tensor:
+        """The loss waits until both queues have been filled once, and for its epoch."""
+        return self.full() * float(progress.epoch >= self.config.warmup_epochs + self.config.fill_epochs)
 
     def loss(
         self, outputs: Tensor, features: Tensor, labels: Tensor, progress: Progress
@@ -361,12 +279,15 @@ class ContrastiveMemory(nn.Module):
         weight = self.weighting(outputs, self.num_classes) * self.anchors(predicted, labels)
         keys = self.positives.keys(), self.negatives.keys()
         contrast = self.contrast(normalize(features), labels, weight, *keys, self.config.temperature).mean()
-        active = self.full() * float(progress.epoch >= self.config.warmup_epochs + self.config.fill_epochs)
+        active = self.active(progress)
         logs = {"contrast": active * contrast.detach(), "contrast_active": active}
         return self.config.weight * active * contrast, logs
 
     def after_step(self, batch: Batch, network: nn.Module, progress: Progress) -> None:
         """File the batch's keys under their predicted class, then move the key encoder."""
+        self.active_steps.add_(self.active(progress) > 0)
+        if self.resting:
+            return
         self.key.train(self.config.key_mode == "train")
         outputs, features = self.key(batch.images)
         predicted = outputs[:, : self.num_classes].argmax(1)
@@ -378,7 +299,6 @@ class ContrastiveMemory(nn.Module):
         self.take_statistics(self.key, network)
 
     def full(self) -> Tensor:
-        """The contrastive loss waits until both queues have been filled once."""
         return self.positives.full() & self.negatives.full()
 
     def health(self, network: nn.Module) -> Mapping[str, Tensor]:
@@ -389,7 +309,8 @@ class ContrastiveMemory(nn.Module):
         }
 
     def notes(self) -> list[str]:
-        if bool(self.full()):
+        if int(self.active_steps):
             return []
         held = f"{int(self.positives.count)} right and {int(self.negatives.count)} wrong predictions"
-        return [f"the contrastive loss never started: its queues of {self.negatives.size} met {held}"]
+        waited = f" and it was to wait {self.config.fill_epochs} epochs" if self.config.fill_epochs else ""
+        return [f"the contrastive loss never started: its queues of {self.negatives.size} met {held}{waited}"]

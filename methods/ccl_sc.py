@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
+from benchmark.interface import Batch, Method, Progress, Step, Task, Validation, accuracy
 from methods._contrastive import ContrastConfig, ContrastiveMemory
 
 
@@ -42,6 +42,9 @@ class ConfidenceAwareContrast(Method):
 
     def after_step(self, batch: Batch, carry: None, progress: Progress) -> None:
         self.memory.after_step(batch, self.network, progress)
+
+    def after_epoch(self, progress: Progress, validation: Validation | None) -> None:
+        self.memory.rest()
 
     def health(self) -> Mapping[str, Tensor]:
         return self.memory.health(self.network)

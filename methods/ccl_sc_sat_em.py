@@ -7,7 +7,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Progress, Step, Task
+from benchmark.interface import Batch, Progress, Step, Task, Validation
 from benchmark.prediction import Stored
 from benchmark.schema import check
 from benchmark.scores import Confidence
@@ -61,6 +61,9 @@ class ContrastWithSelfAdaption(SelfAdaptive):
     def after_step(self, batch: Batch, carry: Tensor, progress: Progress) -> None:
         super().after_step(batch, carry, progress)
         self.memory.after_step(batch, self.network, progress)
+
+    def after_epoch(self, progress: Progress, validation: Validation | None) -> None:
+        self.memory.rest()
 
     def health(self) -> Mapping[str, Tensor]:
         return self.memory.health(self.network)

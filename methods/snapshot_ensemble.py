@@ -1,6 +1,5 @@
 """Snapshot ensemble: the mean probability of one network at the ends of its learning-rate cycles."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,11 @@ from methods._ensembles import Ensemble
 
 
 def cycle_ends(num_epochs: int, cycles: int) -> list[int]:
-    """Epochs after which the rate has fallen to zero; a last cycle may be shorter."""
-    length = math.ceil(num_epochs / cycles)
-    return [min(end, num_epochs) for end in range(length, num_epochs + length, length)]
+    """Epochs after which the rate has fallen to zero."""
+    if num_epochs % cycles:
+        raise ValueError(f"cycles = {cycles} must divide epochs = {num_epochs}, so that the last one is whole")
+    length = num_epochs // cycles
+    return list(range(length, num_epochs + 1, length))
 
 
 class SnapshotEnsemble(Ensemble):

@@ -82,6 +82,18 @@ BREACHES = {
     "one per image": ("METHOD =", "Mine.scores = staticmethod(lambda p: {'SR': p.logits})\nMETHOD ="),
     "more confident": ("METHOD =", "Mine.scores = staticmethod(lambda p: {'SR': -p.logits.max(1)})\nMETHOD ="),
     "health": ("METHOD =", "Mine.health = lambda self: {'bad': torch.ones(2)}\nMETHOD ="),
+    "whole state ": ("METHOD =", """
+def after_epoch(self, progress, validation):
+    self.hidden_state += 1.0
+    self.factor = 1 + self.hidden_state
+Mine.after_epoch, Mine.factor = after_epoch, 1.0
+step = Mine.training_step
+Mine.training_step = lambda self, b, p: Step(step(self, b, p).loss * self.factor)
+METHOD ="""),
+    "K logits ": ("METHOD =", """
+Mine.predict = lambda self, x: (self.seen.add_(1), Prediction(self.network(x)[0]))[1]
+METHOD ="""),
+    "more confident ": ("METHOD =", "Mine.scores = staticmethod(lambda p: {'SR': 0 * p.logits.max(1)})\nMETHOD ="),
 }  # fmt: skip
 
 
@@ -99,9 +111,46 @@ def test_a_good_method_passes_all_checks(tmp_path: Path) -> None:
 def test_each_breach_is_found(tmp_path: Path, breach: str) -> None:
     old, new = BREACHES[breach]
     candidate = mine(tmp_path, GOOD.replace(old, new))
-    check = next(check for name, check in checks_for(candidate.method).items() if breach in name)
+    check = next(check for name, check in checks_for(candidate.method).items() if breach.strip() in name)
     with pytest.raises((Broken, AssertionError, HostSync, RuntimeError)):
         check(candidate)
+
+
+ALLOWED = {
+    "a loss on the head": ("return Step(loss)", "return Step(loss + self.network.head.weight.square().sum())"),
+    "a scale-free score": ("METHOD =", """
+def pnorm(p):
+    centred = p.logits - p.logits.mean(1, keepdims=True)
+    return {"p": centred.max(1) / (abs(centred) ** 3).sum(1) ** (1 / 3)}
+Mine.scores = staticmethod(pnorm)
+METHOD ="""),
+    "mixup": ("loss = cross_entropy(logits, batch.labels)", """
+        mixed, _ = self.network((batch.images + batch.images.roll(1, 0)) / 2)
+        loss = cross_entropy(logits, batch.labels) + cross_entropy(mixed, batch.labels.roll(1, 0))"""),
+    "two columns of doubt": ("METHOD =", """
+def predict(self, x):
+    logits, _ = self.network(x)
+    return Prediction(logits, None, {"both": torch.stack([-logits.amax(1).exp(), 2 - logits.amax(1)], 1).exp()})
+Mine.predict = predict
+Mine.scores = staticmethod(lambda p: {"own": -(p.aux["both"].sum(1) ** 0.5)})
+METHOD ="""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+def test_no_false_alarm(tmp_path: Path, what: str) -> None:
+    old, new = ALLOWED[what]
+    text = GOOD.replace(old, new).replace("title, ref", "couples_samples = True\n    title, ref")
+    assert not [finding for finding in examine(mine(tmp_path, text)) if not finding.holds]
+
+
+def test_a_key_encoder_that_a_step_moves_is_found(tmp_path: Path) -> None:
+    text = GOOD.replace(
+        "self.hidden_state = 0.0", "import copy; self.key = copy.deepcopy(network).requires_grad_(False)"
+    )
+    candidate = mine(tmp_path, text.replace("return Step(loss)", "self.key(batch.images); return Step(loss)"))
+    with pytest.raises(Broken, match="training_step changes key"):
+        checks_for(candidate.method)["training_step writes no state"](candidate)
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -109,7 +158,9 @@ def test_the_command(tmp_path: Path) -> None:
     plugin.write_text(GOOD)
     good = run_all("check", plugin)
     assert good.returncode == 0, good.stderr
-    assert good.stdout.count("holds ") == len(checks_for(REGISTRY.get("cross_entropy")))
+    assert good.stdout.count("holds ") == 1 + len(checks_for(REGISTRY.get("cross_entropy")))
+    plugin.write_text(GOOD.replace("title, ref", "starts_from = 'cross_entrpy'\n    title, ref"))
+    assert "FAILS  can be planned: unknown method that Mine needs" in run_all("check", plugin).stdout
     plugin.write_text(GOOD.replace(*BREACHES["host sync"]))
     bad = run_all("check", plugin)
     assert bad.returncode == 1

@@ -53,7 +53,7 @@ def test_eta_of_a_trial_leaps_with_it(clock: list[float]) -> None:
 
 def test_plain_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     dg, sr = jobs()
-    watcher = Watcher([dg, sr], 1, {dg.id: "DG"}, verbose=True)
+    watcher = Watcher([dg, sr], 1, verbose=True)
     watcher(Event("started", dg))
     watcher(Event("epoch", dg, {"epochs_done": 1, "loss": 2.5, "accuracy": 0.25}))
     watcher(Event("done", dg))
@@ -68,7 +68,7 @@ def test_plain_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> 
 
 def test_quiet_prints_failures_only_and_fail_fast_stops(capsys: pytest.CaptureFixture[str]) -> None:
     dg, sr = jobs()
-    watcher = Watcher([dg, sr], 1, {}, quiet=True, fail_fast=True)
+    watcher = Watcher([dg, sr], 1, quiet=True, fail_fast=True)
     watcher(Event("done", dg))
     with pytest.raises(Stop):
         watcher(Event("failed", sr, {"reason": "no luck"}))

@@ -1,13 +1,21 @@
 """`check`: put a method through the contract, line by line. A user's file is executed."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmark.commands.run import MakeRegistry
+from benchmark.config import load_task
 from benchmark.errors import UserError
 from benchmark.names import match_labels
 
+if TYPE_CHECKING:
+    from benchmark.contract import Finding
+    from benchmark.jobs import Methods
+
+EPOCHS = 3600
+"""Long enough for any warm-up, and divisible by most numbers of cycles."""
 HELP = "examine a method of your own: what holds of the contract and what does not"
 
 
@@ -39,12 +47,25 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     broken = 0
     for candidate in candidates:
         print(f"{candidate.label}: {candidate.method.title}")
-        for finding in examine(candidate):
+        for finding in (planned(candidate.label, methods), *examine(candidate)):
             remark = f": {finding.remark}" if finding.remark else ""
             print(f"  {'holds' if finding.holds else 'FAILS'}  {finding.check}{remark}", flush=True)
             broken += not finding.holds
     print("the contract holds" if not broken else f"{broken} check(s) failed; benchmark/interface.py is the contract")
     return 1 if broken else 0
+
+
+def planned(label: str, methods: "Methods") -> "Finding":
+    """What it declares to need of other methods is there."""
+    from benchmark.contract import Finding
+    from benchmark.jobs import plan
+
+    task = replace(load_task("digits"), epochs=EPOCHS)
+    try:
+        plan(task, [label], [0], methods, "")
+    except UserError as error:
+        return Finding("can be planned", False, str(error))
+    return Finding("can be planned", True, "")
 
 
 def setting(text: str) -> tuple[str, Any]:

@@ -129,10 +129,10 @@ def train(
         for suite in suites:
             store.write_manifest(suite.task.name, manifest(suite))
     jobs = [job for suite in suites for job in suite.jobs()]
-    awaited = frozenset(awaited_weights(jobs, store, methods))
+    awaited = frozenset(awaited_weights(jobs, store))
     keep = (arguments.keep_weights, arguments.keep_features, awaited)
     context = Context(store.root.resolve(), data_dir.resolve(), methods, *keep)
-    failures = run_jobs(jobs, suites, context, devices, arguments)
+    failures = run_jobs(jobs, context, devices, arguments)
     if arguments.max_steps:
         print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
     else:
@@ -186,22 +186,14 @@ def entry_of_manifest(entry: "Entry") -> dict[str, Any]:
     return described | {key: value for key, value in optional.items() if value}
 
 
-def awaited_weights(jobs: "list[Job]", store: Store, methods: "Methods") -> "Iterator[Path]":
-    """Trainings whose final weights a job that is not done yet starts from."""
-    from benchmark.interface import Method
-
+def awaited_weights(jobs: "list[Job]", store: Store) -> "Iterator[Path]":
+    """Trainings whose final weights a job that is not done yet takes over."""
     for job in jobs:
-        if issubclass(methods.get(job.method), Method) and store.state(job.folder) not in FINISHED:
+        if job.takes_over and store.state(job.folder) not in FINISHED:
             yield from (need.folder for need in job.needs)
 
 
-def run_jobs(
-    jobs: "list[Job]",
-    suites: "list[Suite]",
-    context: "Context",
-    devices: list[str],
-    arguments: argparse.Namespace,
-) -> list[str]:
+def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], arguments: argparse.Namespace) -> list[str]:
     """Run what is not done yet; returns a line for each job that has no result."""
     from benchmark.launch import Stop, launch
     from benchmark.progress import Watcher
@@ -215,15 +207,14 @@ def run_jobs(
         print("finished jobs keep what they have: remove a record to train its job again", file=sys.stderr)
     if not arguments.quiet:
         print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
-    names = {job_id: name for suite in suites for job_id, name in suite.names().items()}
-    watcher = Watcher(missing, len(devices), names, arguments.quiet, arguments.verbose, arguments.fail_fast)
+    watcher = Watcher(missing, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
     try:
         launch(missing, context, devices, watcher)
     except Stop:
         pass
     finally:
         watcher.close()
-    for folder in context.awaited:
+    for folder in context.awaited.difference(awaited_weights(jobs, store)):
         store.tidy(folder)
     diverged = [job for job in jobs if job not in missing and store.state(job.folder) == "diverged"]
     failures = [*((job, "diverged in an earlier run") for job in diverged), *watcher.failures]
@@ -231,7 +222,7 @@ def run_jobs(
 
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:
-    return f"failed: {job.task.name} {job.method} seed {job.seed}: {reason} (see {store.root / job.folder})"
+    return f"failed: {job.task.name} {job.label} seed {job.seed}: {reason} (see {store.root / job.folder})"
 
 
 def where_to_look(paths: list[Path], store: Store) -> str:

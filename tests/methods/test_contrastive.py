@@ -13,22 +13,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmark.interface import Batch, Progress, Task
 from benchmark.prediction import Prediction
 from methods._contrastive import (
-    KEY_STATISTICS,
     WEIGHTS,
     ContrastConfig,
-    FeatureQueue,
-    Keys,
     as_many_as_own,
     as_many_as_the_queue,
     csc_loss,
-    distance,
-    momentum_copy,
-    momentum_every_epoch,
-    move_towards,
     paper_pair_loss,
     random_others,
     released_pair_loss,
     supcon_loss,
+)
+from methods._queues import (
+    KEY_STATISTICS,
+    FeatureQueue,
+    Keys,
+    distance,
+    momentum_copy,
+    momentum_every_epoch,
+    move_towards,
 )
 from methods.ccl_sc import ConfidenceAwareContrast
 from methods.ccl_sc_sat_em import ContrastWithSelfAdaption
