@@ -1,6 +1,7 @@
 """Jobs that need others: ensembles, taken-over weights, one training per coverage; on a tiny task, end to end."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.special import softmax
 
 from benchmark.config import load_task
 from benchmark.errors import UserError
+from benchmark.evaluate import measure
 from benchmark.jobs import Entry, Suite, plan
 from benchmark.runner import Context, run_job
 from benchmark.store import Store, at_epoch
@@ -126,14 +128,45 @@ def test_deep_ensemble_is_the_mean_probability_of_its_members(whole: tuple[Path,
     store = Store(results)
     folder = folders(results, "Deep ensemble")[1]
     sr = folders(results, "SR")[1]
-    members = [sr, sr.parent / "seed-1001001"]
+    members = [sr, sr.parent / "seed-1001001-data-1"]
     p = np.mean([softmax(store.read_prediction(m).prediction.logits.astype(float), axis=1) for m in members], axis=0)
     made = store.read_prediction(folder)
     np.testing.assert_allclose(softmax(made.prediction.logits.astype(float), axis=1), p, atol=1e-6)
     assert (made.labels == store.read_prediction(sr).labels).all()
     record = store.read_record(folder)
+    assert record["num_test"] == 200
     seconds = [store.read_record(m)["provenance"]["seconds"] for m in members]
     assert record["provenance"]["seconds"] == pytest.approx(sum(seconds)), "costs as much as its members"
+
+
+def test_members_are_validated_on_the_same_images(whole: tuple[Path, Path]) -> None:
+    _, results = whole
+    store = Store(results)
+    sr = folders(results, "SR")[0]
+    labels = [store.read_prediction(folder, "prediction-val.npz").labels for folder in (
+        sr, sr.parent / "seed-1000001-data-0", folders(results, "Deep ensemble")[0])]  # fmt: skip
+    assert (labels[0] == labels[1]).all()
+    assert (labels[0] == labels[2]).all()
+    assert not (labels[0] == store.read_prediction(folders(results, "SR")[1], "prediction-val.npz").labels).all()
+
+
+def test_a_record_is_what_its_stored_prediction_gives(whole: tuple[Path, Path]) -> None:
+    _, results = whole
+    for label, name in {"Deep ensemble": "deep_ensemble", "Temperature scaling": "temperature_scaling"}.items():
+        stored = Store(results).read_prediction(folders(results, label)[0])
+        again = measure(stored, Registry().get(name).scores(stored.prediction))
+        record = Store(results).read_record(folders(results, label)[0])
+        assert again["classifier"] == record["classifier"]
+        assert again["scores"] == record["scores"]
+
+
+def test_an_ensemble_holds_the_same_test_images_out(tiny: Path, tmp_path: Path) -> None:
+    result = run_all("--datasets", tiny, "--methods", "deep-ensemble", "--set", "data.test_holdout=50",
+                     "--results", tmp_path, "--seeds", 1)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    labels = [Store(path.parent).read_prediction(Path()).labels for path in tmp_path.rglob("prediction.npz")]
+    assert len(labels) == 3
+    assert all((labels[0] == other).all() for other in labels)
 
 
 def test_snapshots_are_stored_at_the_cycle_ends_and_averaged(whole: tuple[Path, Path]) -> None:
@@ -196,6 +229,30 @@ def test_each_coverage_fills_its_own_row(whole: tuple[Path, Path]) -> None:
     assert "SelectiveNet" not in measures.columns
 
 
+def test_tables_bear_a_coverage_without_a_result(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    _, results = whole
+    copy = tmp_path / "copy"
+    shutil.copytree(results, copy)
+    entry = next(e for e in manifest_of(copy)["entries"] if e.get("coverage") == 90)
+    shutil.rmtree(copy / "tiny" / "selective_net" / entry["job"])
+    risk, measures = build_tables(manifest_of(copy), Store(copy))
+    assert ("90", "SelectiveNet") not in risk.cells
+    assert ("80", "SelectiveNet") in risk.cells
+    assert ("AURC ×10³", "SelectiveNet@80") in measures.cells
+    assert any("coverages 90, 80; other rows have no model" in note for note in risk.notes)
+    by_selection = build_tables({**manifest_of(copy), "reference": "SelectiveNet"}, Store(copy))[1]
+    assert any("no comparison" in note for note in by_selection.notes)
+
+
+def test_a_score_that_only_some_runs_have(tiny: Path, tmp_path: Path) -> None:
+    common = ("--datasets", tiny, "--methods", "sr", "--results", tmp_path)
+    assert run_all(*common, "--seeds", 1, "--keep-features").returncode == 0
+    assert run_all(*common, "--seeds", 2, "--scores", "knn").returncode == 0
+    shown = run_all("tables", "--results", tmp_path, "--scores", "knn").stdout
+    assert "(1/2)" in shown
+    assert "SR+kNN: it needs features" in shown
+
+
 def test_temperature_reports_itself_below_the_table(whole: tuple[Path, Path]) -> None:
     _, results = whole
     notes = build_tables(manifest_of(results), Store(results))[0].notes
@@ -212,7 +269,7 @@ def test_scores_are_read_off_finished_runs(whole: tuple[Path, Path]) -> None:
     for name in ("margin", "entropy", "max logit", "energy", "DOCTOR", "pNorm", "kNN", "Mahalanobis"):
         assert f"risk,90,SR+{name}," in csv
     assert "risk,90,Deep ensemble+kNN," not in csv
-    assert "Deep ensemble+kNN, Deep ensemble+Mahalanobis: it needs features" in result.stdout
+    assert "Deep ensemble+kNN, Deep ensemble+Mahalanobis: it needs features, which" in result.stdout
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*.npz")} == before
     run_all("tables", "--results", results)
 
@@ -255,8 +312,7 @@ def test_killed_between_its_cycles_it_ends_with_the_same_bits(
 
 
 DIVERGING = '''
-"""Diverges on seed 0, collapses on seed 1, and is fine on others."""
-import torch
+"""Cross-entropy times BAD."""
 from torch.nn.functional import cross_entropy
 from benchmark.interface import Method, Prediction, Step
 
@@ -265,7 +321,6 @@ class Fragile(Method):
 
     def training_step(self, batch, progress):
         logits, _ = self.network(batch.images)
-        seed = torch.initial_seed()
         return Step(cross_entropy(logits, batch.labels) * BAD)
 
 METHOD = Fragile
@@ -282,6 +337,8 @@ def test_a_loss_that_is_no_number_is_a_recorded_fact(tiny: Path, tmp_path: Path)
     assert "Fragile, seed 0, 1: diverged (the loss is nan in epoch 1)." in result.stdout
     row = next(line for line in result.stdout.splitlines() if line.startswith("|        100"))
     assert row.split("|")[2].strip() == "diverged" or row.split("|")[3].strip() == "diverged"
+    history = next((tmp_path / "r" / "tiny" / "fragile").rglob("history.csv")).read_text().splitlines()
+    assert history[-1].startswith("1,nan"), "the learning curve up to the end"
     again = run_all(*common, "--reference", "sr")
     assert "4 jobs, 4 done already" in again.stderr
     assert again.returncode == 1, "it is still no result"
@@ -301,9 +358,7 @@ def test_a_collapsed_network_is_no_result(tiny: Path, tmp_path: Path) -> None:
 
 def test_what_needs_a_failed_job_fails_with_it_and_the_rest_goes_on(tiny: Path, tmp_path: Path) -> None:
     member = tmp_path / "member.py"
-    member.write_text(
-        DIVERGING.replace("* BAD", "").replace("seed = ", "assert progress.epoch < 2, 'as planned'; seed = ")
-    )
+    member.write_text(DIVERGING.replace("* BAD", "").replace("return", "assert progress.epoch < 2; return"))
     derived = tmp_path / "pair.py"
     derived.write_text("""
 from benchmark.interface import Combination, Derived, Member
@@ -317,8 +372,71 @@ METHOD = Pair
         result = run_all("--datasets", tiny, "--plugin", member, "--plugin", derived, "--methods", "pair", "sr",
                          "--results", tmp_path / f"r{workers}", "--workers", workers)  # fmt: skip
         assert result.returncode == 1
-        assert result.stderr.count("it needs member seed") == 2 * 2, "once as it happens, once at the end"
+        assert result.stderr.count("it needs Fragile seed") == 2 * 2, "once as it happens, once at the end"
         assert len(files(tmp_path / f"r{workers}", "record.json")) == 2
+
+
+OVER = """
+from benchmark.interface import Method
+class Over(Method):
+    title, reference, labels = "over", "nobody 2026", {"Over": {}}
+    starts_from = "cross_entropy"
+    def predict(self, images):
+        FAULT
+        return super().predict(images)
+METHOD = Over
+"""
+
+
+def test_weights_stay_until_what_takes_them_over_is_done(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "over.py"
+    flag = tmp_path / "mended"
+    plugin.write_text(OVER.replace("FAULT", f"import pathlib; assert pathlib.Path({str(flag)!r}).exists(), 'not yet'"))
+    common = ("--datasets", tiny, "--plugin", plugin, "--methods", "over", "--results", tmp_path / "r", "--seeds", 1)
+    assert run_all(*common).returncode == 1
+    assert len(files(tmp_path / "r", "checkpoint.pt")) == 1
+    planned = json.loads(run_all(*common, "--dry-run", "--json").stdout)["tasks"][0]
+    assert planned["epochs"] == 0
+    assert [job["label"] for job in planned["jobs"]] == ["SR", "Over"]
+    flag.touch()
+    done = run_all(*common, "-v")
+    assert done.returncode == 0
+    assert "epoch 1/4" not in done.stderr, "nothing is trained again"
+    assert not files(tmp_path / "r", "checkpoint.pt")
+
+
+def test_a_plan_counts_what_must_be_trained_again(tiny: Path, tmp_path: Path) -> None:
+    common = ("--datasets", tiny, "--results", tmp_path, "--seeds", 1)
+    assert run_all(*common, "--methods", "sr").returncode == 0
+    planned = json.loads(run_all(*common, "--methods", "mc-dropout", "--dry-run", "--json").stdout)
+    assert planned["tasks"][0]["epochs"] == 4
+
+
+def test_derived_predictions_that_are_no_numbers_are_no_result(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "pair.py"
+    plugin.write_text(
+        """
+import numpy as np
+from benchmark.interface import Combination, Derived, Member, Prediction
+class Pair(Derived):
+    title, reference, labels = "pair", "nobody 2026", {"Pair": {}}
+    members = staticmethod(lambda config, seed, num_epochs: [Member("cross_entropy", seed), Member("focal", seed)])
+    combine = staticmethod(lambda config, predictions, validation: Combination(Prediction(VALUE)))
+METHOD = Pair
+""".replace("VALUE", "predictions[0].logits * np.nan")
+    )
+    result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "pair", "sr", "--results", tmp_path / "r",
+                     "--seeds", 1, "--reference", "sr")  # fmt: skip
+    assert result.returncode == 1
+    assert "the predicted logits are not finite" in result.stderr
+    assert "Traceback" not in result.stderr
+    plugin.write_text(plugin.read_text().replace("predictions[0].logits * np.nan", "predictions[1].logits"))
+    assert run_all("--datasets", tiny, "--plugin", plugin, "--methods", "pair", "--results", tmp_path / "r",
+                   "--seeds", 1).returncode == 0  # fmt: skip
+    records = {r["method"]: r for path in (tmp_path / "r" / "tiny").rglob("record.json")
+               if "diverged" not in (r := json.loads(path.read_text()))}  # fmt: skip
+    cost = {method: record["provenance"]["seconds"] for method, record in records.items()}
+    assert cost["pair"] == pytest.approx(cost["cross_entropy"] + cost["focal"]), "two methods of one seed count twice"
 
 
 def test_held_out_test_images_are_drawn_by_the_seed(tiny: Path, tmp_path: Path, registry: Registry) -> None:

@@ -1,5 +1,6 @@
 """Whole commands on a tiny task: workers, skipping, killing, failures, plans, plugins."""
 
+import csv
 import json
 import os
 import signal
@@ -35,6 +36,22 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     assert result.returncode == 0, result.stderr
     assert len(predictions_and_tables(folder / "results")) == 10 * 3 + 3
     return task, folder / "results"
+
+
+@pytest.mark.parametrize(
+    ("method", "columns"),
+    [
+        ("deep_gamblers", ["abstention_mass"]),
+        ("self_adaptive", ["abstention_mass", "target_mean"]),
+        ("ccl_sc", ["positive_fill", "negative_fill", "key_distance", "contrast_active"]),
+    ],
+)
+def test_health_numbers_are_in_the_learning_curve(unbroken: tuple[Path, Path], method: str, columns: list[str]) -> None:
+    path = next((unbroken[1] / "tiny" / method).rglob("history.csv"))
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    for column in columns:
+        assert 0 <= float(rows[-1][column]) <= 1, column
+        assert rows[0][column] == "", "nothing of it in the warm-up"
 
 
 def test_output_names_tables_and_where_to_look(unbroken: tuple[Path, Path]) -> None:

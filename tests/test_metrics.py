@@ -140,6 +140,17 @@ def test_the_percentile_rule_as_the_public_codes_write_it(n: int) -> None:
         assert percentile_risk(confidence, error, coverage)[0] == pytest.approx(error[kept].mean())
 
 
+def test_images_kept_of_the_largest_published_test_set_without_ties() -> None:
+    """19,962 images: the percentile rule keeps 1 + ⌊(n−1)c⌋, which rounds down at some coverages and up at others."""
+    n, published = 19_962, {0.95: 18_963, 0.85: 16_967, 0.75: 14_971, 0.7: 13_973, 0.3: 5_989, 0.1: 1_997}
+    confidence = np.arange(n, dtype=float)
+    for coverage, kept in published.items():
+        lowest_kept = (confidence >= np.percentile(confidence, 100 - 100 * coverage)).argmax()
+        assert n - lowest_kept == kept
+        error = (confidence == lowest_kept).astype(float)
+        assert percentile_risk(confidence, error, coverage)[0] == pytest.approx(1 / kept)
+
+
 def test_both_rules_agree_without_ties_where_the_coverage_is_a_whole_number_of_images() -> None:
     draws = np.random.default_rng(0)
     confidence, error = draws.permutation(1000), draws.integers(0, 2, 1000)

@@ -191,3 +191,34 @@ def test_published_average_ranks_come_out(tmp_path: Path) -> None:
 def test_latex_special_characters() -> None:
     assert render.escape("a_b & 5% #1 {x} ±") == r"a\_b \& 5\% \#1 \{x\} $\pm$"
     assert render.escape("P(y|x) < 1") == r"P(y\textbar{}x) \textless{} 1"
+
+
+def test_a_table_wider_than_a_page_is_turned(store: Store) -> None:
+    """A row for each method; everything that stood in a column, summary included, stands in its row."""
+    entries = [{**MANIFEST["entries"][0], "label": f"M{index}"} for index in range(render.WIDEST + 1)]
+    risk = build_tables({**MANIFEST, "entries": entries, "reference": "M3"}, store)[0]
+    text = render.markdown_table(risk)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    assert rows[0] == ["method \\ coverage", "100", "50", "w/t/l", "avg. rank"]
+    assert [row[0] for row in rows[2:]] == [entry["label"] for entry in entries]
+    assert rows[2] == ["M0", "**10.40**±0.28", "**1.20**±0.14", "0/2/0", "1.00"]
+    latex = render.latex_table(risk)
+    assert r"method \textbackslash{} coverage & 100 & 50 & w/t/l & avg. rank \\" in latex
+    assert latex.count(r"\midrule") == 1
+    assert r"\begin{tabular}{rllll}" in latex
+
+
+def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
+    store.write_record(folder_of("toy", "ours", "id", 4), {"seed": 4, "diverged": "the loss is nan", "provenance": {}})
+    fill(store, "late", [])
+    store.write_record(folder_of("toy", "late", "id", 0), {"seed": 0, "diverged": "collapsed", "provenance": {}})
+    entries = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
+    table = build_tables({**MANIFEST, "entries": entries}, store)[0]
+    cell = table.cells["100", "Ours"]
+    assert cell.values == pytest.approx((10.0, 10.2, 10.4, 10.6))
+    assert cell.missing == "(4/5, 1 diverged)"
+    rows = render.grid(table, render.markdown_cell)[1]
+    assert [row[-1] for row in rows] == ["diverged", "diverged"]
+    assert table.summary["avg. rank"][-1] == table.summary["w/t/l"][-1] == "–"
+    assert "Ours, seed 4: diverged (the loss is nan)." in table.notes
+    assert "Late,,," not in render.csv([table])

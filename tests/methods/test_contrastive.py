@@ -409,6 +409,30 @@ def test_the_loss_can_wait_while_the_queues_fill() -> None:
     assert [float(value) for value in active] == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize(("policy", "passes"), [("rolling", 6), ("freeze", 3)])
+def test_full_frozen_queues_need_no_more_keys_from_the_next_epoch(policy: str, passes: int) -> None:
+    """Two epochs of three steps; the queues are full after two. A resumed run rests where the unbroken one does."""
+    method, seen = contrast(queue_policy=policy), []
+    method.memory.key.register_forward_hook(lambda *_: seen.append(1))
+    for epoch in range(2):
+        for step in range(3):
+            if epoch and step == 1:
+                resumed = contrast(queue_policy=policy)
+                resumed.load_state_dict(method.state_dict())
+                assert resumed.memory.resting == method.memory.resting
+            method.after_step(WRONG_AND_RIGHT, None, Progress(epoch, 2, step, 3))
+        method.after_epoch(Progress(epoch, 2, 2, 3), None)
+    assert len(seen) == passes
+
+
+def test_a_loss_that_only_waited_says_so() -> None:
+    method = contrast(fill_epochs=9)
+    for _ in range(3):
+        method.after_step(WRONG_AND_RIGHT, None, Progress(0, 5, 0, 1))
+    assert "never started" in method.notes()[0]
+    assert "wait 9 epochs" in method.notes()[0]
+
+
 def test_random_queues_are_full_of_unit_noise_and_never_change() -> None:
     method = contrast(queue_policy="random")
     before = method.memory.positives.features.clone()

@@ -97,6 +97,10 @@ def test_a_calibrated_batch_costs_the_root_of_the_constant_and_has_a_finite_grad
     assert torch.isfinite(logits.grad).all()
 
 
+def test_unweighted_square() -> None:
+    assert value(Z, Y, "unweighted").item() ** 2 == pytest.approx(0.03447911, abs=1e-8)
+
+
 def test_total() -> None:
     result = step(Z, Y)
     assert result.loss.item() == pytest.approx(0.70077762 + 2 * value(Z, Y, "twice").item(), abs=1e-8)
