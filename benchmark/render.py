@@ -140,7 +140,8 @@ def csv(tables: Sequence[Table]) -> str:
             "std": np.std(cell.values) if cell.values else np.nan,
             "n": len(cell.values),
             "wanted": cell.wanted,
-            "reference_is": cell.verdict,
+            "diverged": cell.diverged,
+            "reference_is": cell.verdict if cell.values else "",
             "p": cell.p,
         }
         for table in tables

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -154,17 +155,33 @@ def test_links_and_files_of_the_readme_exist() -> None:
             assert (ROOT / target).exists(), target
 
 
+def printed_method(tmp_path: Path) -> Path:
+    """The file of the contributing guide, exactly as it stands there."""
+    block = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
+    assert block
+    assert len(block[1].splitlines()) <= 45, "about 40 lines"
+    plugin = tmp_path / "label_smoothing.py"
+    plugin.write_text(block[1])
+    return plugin
+
+
+def test_the_loss_of_the_contributing_guide(tmp_path: Path) -> None:
+    import torch
+
+    from tests.fixtures import F6_LABELS, F6_LOGITS
+
+    names = runpy.run_path(str(printed_method(tmp_path)))
+    losses = names["smoothed_cross_entropy"](torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS), 0.1)
+    assert losses.mean().item() == pytest.approx(0.78688873, abs=1e-8)
+
+
 def test_the_method_of_the_contributing_guide_works_as_printed(tiny: Path, tmp_path: Path) -> None:
     from tests.conftest import run_all
 
-    block = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
-    assert block
-    plugin = tmp_path / "label_smoothing.py"
-    plugin.write_text(block[1])
+    plugin = printed_method(tmp_path)
     result = run_all("--plugin", plugin, "--methods", "sr", "label-smoothing", "--datasets", tiny, "--seeds", 1,
                      "--results", tmp_path / "r")  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "Label smoothing" in result.stdout
     examined = run_all("check", plugin)
     assert examined.returncode == 0, examined.stdout
-    assert len(block[1].splitlines()) <= 45, "about 40 lines"

@@ -221,4 +221,4 @@ def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
     assert [row[-1] for row in rows] == ["diverged", "diverged"]
     assert table.summary["avg. rank"][-1] == table.summary["w/t/l"][-1] == "–"
     assert "Ours, seed 4: diverged (the loss is nan)." in table.notes
-    assert "Late,,," not in render.csv([table])
+    assert "risk,100,Late,,,0,1,1,,\n" in render.csv([table])

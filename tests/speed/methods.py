@@ -22,6 +22,7 @@ from benchmark.networks import Network, build_network
 from benchmark.sources import describe
 from benchmark.trainer import OPTIMIZERS, trained
 from methods import Registry
+from methods._contrastive import ContrastiveMemory
 
 REST = {
     "CCL-SC2": "masks and log-sums over both queues (passes over B×K), averaging of the keys",
@@ -72,6 +73,13 @@ class Runner:
             hook.remove()
 
 
+def fill_queues(memory: ContrastiveMemory, num_classes: int) -> None:
+    """As after their first epoch; frozen queues then need no more keys."""
+    memory.positives.fill_with_noise(num_classes)
+    memory.negatives.fill_with_noise(num_classes)
+    memory.rest()
+
+
 def make_runner(task: TaskConfig, label: str, owner: str, registry: Registry) -> Runner | None:
     method_class = registry.get(owner)
     if not issubclass(method_class, Method) or method_class.starts_from is not None:
@@ -83,6 +91,8 @@ def make_runner(task: TaskConfig, label: str, owner: str, registry: Registry) ->
         network.add_outputs(method_class.extra_outputs, zero=True)
     config = resolve_config(task, label, owner, method_class)
     method = method_class(network, Task(facts.num_classes, 10_000, network.feature_dim), config).train()
+    if hasattr(method, "memory"):
+        fill_queues(method.memory, facts.num_classes)
     views = tuple(torch.randn(task.batch_size, *facts.shape) for _ in range(method.num_views))
     labels = torch.arange(task.batch_size) % facts.num_classes
     batch = Batch(views, labels, torch.arange(task.batch_size))
