@@ -249,7 +249,7 @@ def cost(candidate: Candidate) -> str:
         between = time.perf_counter()
         plain_step()
         times.append((between - started, time.perf_counter() - between))
-    return f"{statistics.median(own / other for own, other in times):.1f} × a step of plain cross-entropy"
+    return f"{statistics.median(own / other for own, other in times):.1f} × a step of SR (plain cross-entropy)"
 
 
 Check = Callable[[Candidate], str | None]

@@ -1,5 +1,7 @@
 """Shared fixtures: a tiny task that trains in seconds, and the command line as a function."""
 
+import contextlib
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmark.cli import main
 from methods import Registry
+from run_all import make_registry
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -87,6 +91,17 @@ def registry() -> Registry:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+def run_here(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The same in this process with one worker: no start-up to wait for."""
+    words = [str(word) for word in arguments]
+    if words[0].startswith("-") and "--workers" not in words:
+        words += ["--workers", "1"]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words, make_registry)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def run_all(*arguments: object, cwd: Path = ROOT, **options: object) -> subprocess.CompletedProcess[str]:

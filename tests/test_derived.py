@@ -18,7 +18,7 @@ from benchmark.runner import Context, run_job
 from benchmark.store import Store, at_epoch
 from benchmark.tables import build_tables
 from methods import Registry
-from tests.conftest import TINY, run_all
+from tests.conftest import TINY, run_all, run_here
 from tests.test_grid import files, predictions_and_tables
 
 CPU = torch.device("cpu")
@@ -161,7 +161,7 @@ def test_a_record_is_what_its_stored_prediction_gives(whole: tuple[Path, Path]) 
 
 
 def test_an_ensemble_holds_the_same_test_images_out(tiny: Path, tmp_path: Path) -> None:
-    result = run_all("--datasets", tiny, "--methods", "deep-ensemble", "--set", "data.test_holdout=50",
+    result = run_here("--datasets", tiny, "--methods", "deep-ensemble", "--set", "data.test_holdout=50",
                      "--results", tmp_path, "--seeds", 1)  # fmt: skip
     assert result.returncode == 0, result.stderr
     labels = [Store(path.parent).read_prediction(Path()).labels for path in tmp_path.rglob("prediction.npz")]
@@ -246,9 +246,9 @@ def test_tables_bear_a_coverage_without_a_result(whole: tuple[Path, Path], tmp_p
 
 def test_a_score_that_only_some_runs_have(tiny: Path, tmp_path: Path) -> None:
     common = ("--datasets", tiny, "--methods", "sr", "--results", tmp_path)
-    assert run_all(*common, "--seeds", 1, "--keep-features").returncode == 0
-    assert run_all(*common, "--seeds", 2, "--scores", "knn").returncode == 0
-    shown = run_all("tables", "--results", tmp_path, "--scores", "knn").stdout
+    assert run_here(*common, "--seeds", 1, "--keep-features").returncode == 0
+    assert run_here(*common, "--seeds", 2, "--scores", "knn").returncode == 0
+    shown = run_here("tables", "--results", tmp_path, "--scores", "knn").stdout
     assert "(1/2)" in shown
     assert "SR+kNN: it needs features" in shown
 
@@ -263,7 +263,7 @@ def test_scores_are_read_off_finished_runs(whole: tuple[Path, Path]) -> None:
     _, results = whole
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*.npz")}
     names = ["margin", "entropy", "max-logit", "energy", "doctor", "pnorm", "knn", "mahalanobis"]
-    result = run_all("tables", "--results", results, "--scores", *names, "--methods", "sr", "deep-ensemble")
+    result = run_here("tables", "--results", results, "--scores", *names, "--methods", "sr", "deep-ensemble")
     assert result.returncode == 0, result.stderr
     csv = (results / "tables" / "tiny.csv").read_text()
     for name in ("margin", "entropy", "max logit", "energy", "DOCTOR", "pNorm", "kNN", "Mahalanobis"):
@@ -271,11 +271,11 @@ def test_scores_are_read_off_finished_runs(whole: tuple[Path, Path]) -> None:
     assert "risk,90,Deep ensemble+kNN," not in csv
     assert "Deep ensemble+kNN, Deep ensemble+Mahalanobis: it needs features, which" in result.stdout
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*.npz")} == before
-    run_all("tables", "--results", results)
+    run_here("tables", "--results", results)
 
 
 def test_a_score_that_needs_validation_has_its_reason_without(tiny: Path, tmp_path: Path) -> None:
-    result = run_all("--datasets", tiny, "--methods", "sr", "adafocal", "--set", "data.val=0", "--results", tmp_path,
+    result = run_here("--datasets", tiny, "--methods", "sr", "adafocal", "--set", "data.val=0", "--results", tmp_path,
                      "--scores", "pnorm", "--seeds", 1)  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "SR+pNorm: it needs validation images" in result.stdout
@@ -284,7 +284,7 @@ def test_a_score_that_needs_validation_has_its_reason_without(tiny: Path, tmp_pa
 
 
 def test_nothing_that_can_run_is_bad_input(tiny: Path, tmp_path: Path) -> None:
-    result = run_all("--datasets", tiny, "--methods", "adafocal", "--set", "data.val=0", "--results", tmp_path / "r")
+    result = run_here("--datasets", tiny, "--methods", "adafocal", "--set", "data.val=0", "--results", tmp_path / "r")
     assert result.returncode == 2
     assert "none of AdaFocal can run here" in result.stderr
     assert not (tmp_path / "r").exists()
@@ -331,7 +331,7 @@ def test_a_loss_that_is_no_number_is_a_recorded_fact(tiny: Path, tmp_path: Path)
     plugin = tmp_path / "fragile.py"
     plugin.write_text(DIVERGING.replace("BAD", "(float('nan') if progress.epoch == 1 else 1)"))
     common = ("--datasets", tiny, "--plugin", plugin, "--methods", "fragile", "sr", "--results", tmp_path / "r")
-    result = run_all(*common, "--reference", "sr")
+    result = run_here(*common, "--reference", "sr")
     assert result.returncode == 1
     assert "diverged: the loss is nan in epoch 1" in result.stderr
     assert "Fragile, seed 0, 1: diverged (the loss is nan in epoch 1)." in result.stdout
@@ -339,18 +339,18 @@ def test_a_loss_that_is_no_number_is_a_recorded_fact(tiny: Path, tmp_path: Path)
     assert row.split("|")[2].strip() == "diverged" or row.split("|")[3].strip() == "diverged"
     history = next((tmp_path / "r" / "tiny" / "fragile").rglob("history.csv")).read_text().splitlines()
     assert history[-1].startswith("1,nan"), "the learning curve up to the end"
-    again = run_all(*common, "--reference", "sr")
+    again = run_here(*common, "--reference", "sr")
     assert "4 jobs, 4 done already" in again.stderr
     assert again.returncode == 1, "it is still no result"
     assert not files(tmp_path / "r", "checkpoint.pt", "error.txt")
-    shown = json.loads(run_all(*common, "--dry-run", "--json").stdout)
+    shown = json.loads(run_here(*common, "--dry-run", "--json").stdout)
     assert sorted(job["state"] for job in shown["tasks"][0]["jobs"]) == ["diverged", "diverged", "done", "done"]
 
 
 def test_a_collapsed_network_is_no_result(tiny: Path, tmp_path: Path) -> None:
     plugin = tmp_path / "fragile.py"
     plugin.write_text(DIVERGING.replace("* BAD", "* 0"))
-    result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "fragile", "--results", tmp_path / "r",
+    result = run_here("--datasets", tiny, "--plugin", plugin, "--methods", "fragile", "--results", tmp_path / "r",
                      "--seeds", 1, "--set", "optimizer.weight_decay=30", "--set", "optimizer.momentum=0")  # fmt: skip
     assert result.returncode == 1
     assert "collapsed: every test image is called class" in result.stderr
@@ -393,13 +393,13 @@ def test_weights_stay_until_what_takes_them_over_is_done(tiny: Path, tmp_path: P
     flag = tmp_path / "mended"
     plugin.write_text(OVER.replace("FAULT", f"import pathlib; assert pathlib.Path({str(flag)!r}).exists(), 'not yet'"))
     common = ("--datasets", tiny, "--plugin", plugin, "--methods", "over", "--results", tmp_path / "r", "--seeds", 1)
-    assert run_all(*common).returncode == 1
+    assert run_here(*common).returncode == 1
     assert len(files(tmp_path / "r", "checkpoint.pt")) == 1
-    planned = json.loads(run_all(*common, "--dry-run", "--json").stdout)["tasks"][0]
+    planned = json.loads(run_here(*common, "--dry-run", "--json").stdout)["tasks"][0]
     assert planned["epochs"] == 0
     assert [job["label"] for job in planned["jobs"]] == ["SR", "Over"]
     flag.touch()
-    done = run_all(*common, "-v")
+    done = run_here(*common, "-v")
     assert done.returncode == 0
     assert "epoch 1/4" not in done.stderr, "nothing is trained again"
     assert not files(tmp_path / "r", "checkpoint.pt")
@@ -407,8 +407,8 @@ def test_weights_stay_until_what_takes_them_over_is_done(tiny: Path, tmp_path: P
 
 def test_a_plan_counts_what_must_be_trained_again(tiny: Path, tmp_path: Path) -> None:
     common = ("--datasets", tiny, "--results", tmp_path, "--seeds", 1)
-    assert run_all(*common, "--methods", "sr").returncode == 0
-    planned = json.loads(run_all(*common, "--methods", "mc-dropout", "--dry-run", "--json").stdout)
+    assert run_here(*common, "--methods", "sr").returncode == 0
+    planned = json.loads(run_here(*common, "--methods", "mc-dropout", "--dry-run", "--json").stdout)
     assert planned["tasks"][0]["epochs"] == 4
 
 
@@ -425,13 +425,13 @@ class Pair(Derived):
 METHOD = Pair
 """.replace("VALUE", "predictions[0].logits * np.nan")
     )
-    result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "pair", "sr", "--results", tmp_path / "r",
+    result = run_here("--datasets", tiny, "--plugin", plugin, "--methods", "pair", "sr", "--results", tmp_path / "r",
                      "--seeds", 1, "--reference", "sr")  # fmt: skip
     assert result.returncode == 1
     assert "the predicted logits are not finite" in result.stderr
     assert "Traceback" not in result.stderr
     plugin.write_text(plugin.read_text().replace("predictions[0].logits * np.nan", "predictions[1].logits"))
-    assert run_all("--datasets", tiny, "--plugin", plugin, "--methods", "pair", "--results", tmp_path / "r",
+    assert run_here("--datasets", tiny, "--plugin", plugin, "--methods", "pair", "--results", tmp_path / "r",
                    "--seeds", 1).returncode == 0  # fmt: skip
     records = {r["method"]: r for path in (tmp_path / "r" / "tiny").rglob("record.json")
                if "diverged" not in (r := json.loads(path.read_text()))}  # fmt: skip
@@ -447,17 +447,17 @@ def test_held_out_test_images_are_drawn_by_the_seed(tiny: Path, tmp_path: Path, 
     assert [len(split) for split in sets] == [150, 150, 150]
     assert torch.equal(sets[0].images, sets[1].images)
     assert not torch.equal(sets[0].images, sets[2].images)
-    result = run_all("--datasets", tiny, "--set", "data.test_holdout=200", "--results", tmp_path / "r")
+    result = run_here("--datasets", tiny, "--set", "data.test_holdout=200", "--results", tmp_path / "r")
     assert result.returncode == 2
     assert "leaves no test image" in result.stderr
 
 
 def test_the_percentile_rule_is_a_table_option(whole: tuple[Path, Path]) -> None:
     _, results = whole
-    result = run_all("tables", "--results", results, "--threshold", "percentile", "--methods", "sr", "--coverages", 90)
+    result = run_here("tables", "--results", results, "--threshold", "percentile", "--methods", "sr", "--coverages", 90)
     assert "at or above a percentile" in result.stdout
     store = Store(results)
     records = [store.read_record(folder) for folder in folders(results, "SR")]
     expected = np.mean([100 * record["scores"]["SR"]["percentile_risk"][180] for record in records])
     assert f"{expected:.2f}" in result.stdout
-    run_all("tables", "--results", results)
+    run_here("tables", "--results", results)
