@@ -25,14 +25,14 @@ from methods import Registry
 from methods._contrastive import ContrastiveMemory
 
 REST = {
-    "CCL-SC2": "masks and log-sums over both queues (passes over B×K), averaging of the keys",
-    "CCL-SC3": "the same, and a random draw for each anchor (sorted cumulative counts over B×K)",
-    "CCL-SC+SupCon": "log-sums over both queues (passes over B×K), averaging of the keys",
+    "CCL-SC2": "masks and log-sums over both queues (passes over B×K), averaging of the keys where they move",
+    "CCL-SC3": "masks and log-sums over both queues, a random draw for each anchor (sorted counts over B×K)",
+    "CCL-SC+SupCon": "log-sums over both queues (passes over B×K), averaging of the keys where they move",
     "SelectiveNet": "the selection head and the auxiliary classifier",
     "MMCE": "a B×B kernel",
     "AUCOC": "B×B normal integrals in float64",
 }
-CONTRASTIVE = "masks and log-sums (passes over B×K), averaging of the keys"
+CONTRASTIVE = "masks and log-sums (passes over B×K), averaging of the keys where they move"
 PROGRESS = Progress(0, 2, 1, 100)
 
 
