@@ -32,6 +32,9 @@ def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict
     predicted, posterior = evidence.prediction.logits.argmax(axis=1), evidence.posterior
     error = (predicted != evidence.labels).astype(np.float64)
     expected = None if posterior is None else 1 - posterior[np.arange(len(predicted)), predicted]
+    for name, confidence in scores.items():
+        if not np.isfinite(confidence).all():
+            raise ValueError(f"the score {name} is not finite for {np.sum(~np.isfinite(confidence))} image(s)")
     return {name: measure_score(confidence, error, expected) for name, confidence in scores.items()}
 
 

@@ -104,10 +104,6 @@ class Entry:
     reason: str = ""
     """Why the task cannot have this method; there are no jobs then."""
 
-    @property
-    def name(self) -> str:
-        return name_at(self.label, self.coverage)
-
 
 def name_at(label: str, coverage: float | None) -> str:
     """A training that is meant for one coverage is called after it."""

@@ -104,6 +104,6 @@ def with_scores(record: dict[str, Any], folder: Path, store: Store, wanted: Iter
         if name not in record["scores"]:
             try:
                 found |= measure_scores(run.test, {name: POST_HOC[name](run)})
-            except Unavailable as reason:
+            except (Unavailable, ValueError) as reason:
                 reasons[name] = str(reason)
     return {**record, "scores": {**record["scores"], **found}, "unavailable": reasons}

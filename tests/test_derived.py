@@ -13,7 +13,7 @@ from scipy.special import softmax
 from benchmark.config import load_task
 from benchmark.errors import UserError
 from benchmark.evaluate import measure
-from benchmark.jobs import Entry, Suite, plan
+from benchmark.jobs import Entry, Suite, name_at, plan
 from benchmark.runner import Context, run_job
 from benchmark.store import Store, at_epoch
 from benchmark.tables import build_tables
@@ -30,7 +30,7 @@ DERIVED = 2 * 4
 
 def entries_of(tiny: Path, registry: Registry, *labels: str, overrides: tuple[str, ...] = ()) -> dict[str, Entry]:
     task = load_task(str(tiny), overrides)
-    return {entry.name: entry for entry in plan(task, labels, [0, 1], registry, "hash")}
+    return {name_at(entry.label, entry.coverage): entry for entry in plan(task, labels, [0, 1], registry, "hash")}
 
 
 def test_members_are_the_grids_own_runs_and_further_seeds(tiny: Path, registry: Registry) -> None:

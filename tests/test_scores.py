@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from benchmark.evaluate import measure_scores
+from benchmark.prediction import Evidence, Prediction
 from benchmark.scores import (
     abstention,
     doctor,
@@ -19,7 +21,7 @@ from benchmark.scores import (
     negative_entropy,
     softmax_response,
 )
-from tests.fixtures import F6_LOGITS, F6_RESPONSE
+from tests.fixtures import F6_LABELS, F6_LOGITS, F6_RESPONSE
 
 
 def test_softmax_response_is_the_log_odds_of_f6() -> None:
@@ -99,3 +101,9 @@ def test_mahalanobis_against_the_definition() -> None:
     assert mahalanobis(test, train, labels) == pytest.approx(expected)
     flat = np.c_[train, train[:, 0]]
     assert np.isfinite(mahalanobis(np.c_[test, test[:, 0]], flat, labels)).all(), "rank-deficient features"
+
+
+def test_a_score_that_is_no_number_is_refused_and_never_ranked() -> None:
+    evidence = Evidence(Prediction(F6_LOGITS), F6_LABELS)
+    with pytest.raises(ValueError, match="score odd is not finite for 1 image"):
+        measure_scores(evidence, {"odd": np.array([1.0, np.nan, 0.5, 0.2, 0.1, 0.3])})

@@ -199,10 +199,11 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
     from benchmark.progress import Watcher
 
     store = context.store
-    missing = [job for job in jobs if store.state(job.folder) not in FINISHED]
-    for job in jobs:
-        if job not in missing and job.folder not in context.awaited:
-            store.tidy(job.folder)
+    states = {job.folder: store.state(job.folder) for job in jobs}
+    missing = [job for job in jobs if states[job.folder] not in FINISHED]
+    for folder, state in states.items():
+        if state in FINISHED and folder not in context.awaited:
+            store.tidy(folder)
     if (arguments.keep_weights or arguments.keep_features) and len(missing) < len(jobs):
         print("finished jobs keep what they have: remove a record to train its job again", file=sys.stderr)
     if not arguments.quiet:
@@ -216,8 +217,8 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
         watcher.close()
     for folder in context.awaited.difference(awaited_weights(jobs, store)):
         store.tidy(folder)
-    diverged = [job for job in jobs if job not in missing and store.state(job.folder) == "diverged"]
-    failures = [*((job, "diverged in an earlier run") for job in diverged), *watcher.failures]
+    earlier = [(job, "diverged in an earlier run") for job in jobs if states[job.folder] == "diverged"]
+    failures = [*earlier, *watcher.failures]
     return [failure_line(job, reason, store) for job, reason in failures]
 
 
