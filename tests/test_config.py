@@ -61,7 +61,7 @@ def test_extends_merges_tables() -> None:
     parent, child = load_task("cifar10"), load_task("cifar10-cpu")
     assert child.optimizer == replace(parent.optimizer, lr=0.02)
     assert child.data.mean == parent.data.mean
-    assert child.coverages == parent.coverages
+    assert child.augment == parent.augment
 
 
 def test_a_users_file_may_extend_a_task(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_plain_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "digits DG seed 0 epoch 1/10 loss 2.500 acc 25.0%"
     assert lines[1].startswith("[1/2] digits DG seed 0: done, ETA")
-    assert lines[2] == "[2/2] digits cross_entropy seed 0: FAILED: no luck"
+    assert lines[2] == "[2/2] digits SR seed 0: FAILED: no luck"
     assert watcher.failures == [(sr, "no luck")]
 
 
