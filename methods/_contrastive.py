@@ -31,7 +31,6 @@ from methods._queues import (
 MASKED = -1e9
 """Stands for log 0: finite, so that an empty set of negatives gives a zero gradient and not NaN."""
 
-
 Masks = tuple[Tensor | None, Tensor | None]
 """(batch × queue) booleans: which entries of the right and of the wrong queue are negatives of each anchor."""
 PairLoss = Callable[[Tensor, Sequence[Tensor], float], Tensor]
@@ -88,18 +87,23 @@ def random_others(
     own = filed_under(labels, negatives)
     allowed_p = of_other_classes(labels, positives, by) & queues[0]
     allowed_n = of_other_classes(labels, negatives, by) & ~own & queues[1]
-    numbers = torch.randperm(2 * own.shape[1], device=labels.device)
-    number_p, number_n = numbers.chunk(2)
-    places = partial(place_in_draw, allowed=((number_p, allowed_p), (number_n, allowed_n)))
-    return allowed_p & (places(number_p) <= count(own)), allowed_n & (places(number_n) <= count(own))
+    number_p, number_n = torch.randperm(2 * own.shape[1], device=labels.device).chunk(2)
+    counts = [allowed_up_to(number_p, allowed_p), allowed_up_to(number_n, allowed_n)]
+    wanted = count(own)
+    drawn_p, drawn_n = (place_in_draw(number, counts) <= wanted for number in (number_p, number_n))
+    return allowed_p & drawn_p, allowed_n & drawn_n
 
 
-def place_in_draw(number: Tensor, allowed: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+def allowed_up_to(number: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """A queue's numbers in order, and how many allowed entries of it have drawn up to each, for each anchor."""
+    ordered, order = number.sort()
+    return ordered, allowed.index_select(1, order).cumsum(1, dtype=torch.int32)
+
+
+def place_in_draw(number: Tensor, counts: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     """How many allowed entries of all queues have drawn a number up to this one, for each anchor."""
     place = torch.zeros((), dtype=torch.int32, device=number.device)
-    for drawn, mask in allowed:
-        ordered, order = drawn.sort()
-        up_to = mask.index_select(1, order).cumsum(1, dtype=torch.int32)
+    for ordered, up_to in counts:
         entries = torch.searchsorted(ordered, number, right=True)
         place = place + torch.where(entries > 0, up_to.index_select(1, (entries - 1).clamp(min=0)), 0)
     return place
