@@ -40,7 +40,7 @@ class ConfidenceAwareContrast(Method):
         loss = cross_entropy(logits, batch.labels) + contrast
         return Step(loss, logs={"accuracy": accuracy(logits, batch.labels), **logs})
 
-    def after_step(self, batch: Batch, carry: None, progress: Progress) -> None:
+    def after_step(self, batch: Batch, carry: Any, progress: Progress) -> None:
         self.memory.after_step(batch, self.network, progress)
 
     def after_epoch(self, progress: Progress, validation: Validation | None) -> None:

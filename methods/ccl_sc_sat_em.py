@@ -1,17 +1,17 @@
 """CCL-SC+SAT+EM: the contrastive loss of CCL-SC beside self-adaptive training with entropy minimisation."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Progress, Step, Task, Validation
+from benchmark.interface import Batch, Progress, Step, Task
 from benchmark.prediction import Stored
 from benchmark.schema import check
 from benchmark.scores import Confidence
-from methods._contrastive import ContrastConfig, ContrastiveMemory
+from methods._contrastive import ContrastConfig
+from methods.ccl_sc import ConfidenceAwareContrast
 from methods.self_adaptive import SelfAdaptive
 
 
@@ -28,7 +28,7 @@ def added(adaptive: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
 COMBINATIONS = {"replace": replaced, "add": added}
 
 
-class ContrastWithSelfAdaption(SelfAdaptive):
+class ContrastWithSelfAdaption(ConfidenceAwareContrast, SelfAdaptive):
     title = "CCL-SC with SAT+EM in the place of cross-entropy"
     reference = "Wu et al., ICML 2024"
     labels = {"CCL-SC+SAT+EM": {}}
@@ -48,7 +48,6 @@ class ContrastWithSelfAdaption(SelfAdaptive):
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)
-        self.memory = ContrastiveMemory(network, task, config)
         self.combined = COMBINATIONS[config.combination]
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
@@ -59,17 +58,8 @@ class ContrastWithSelfAdaption(SelfAdaptive):
         return Step(loss, adaptive.carry, {**adaptive.logs, **logs})
 
     def after_step(self, batch: Batch, carry: Tensor, progress: Progress) -> None:
-        super().after_step(batch, carry, progress)
-        self.memory.after_step(batch, self.network, progress)
-
-    def after_epoch(self, progress: Progress, validation: Validation | None) -> None:
-        self.memory.rest()
-
-    def health(self) -> Mapping[str, Tensor]:
-        return self.memory.health(self.network)
-
-    def notes(self) -> list[str]:
-        return self.memory.notes()
+        SelfAdaptive.after_step(self, batch, carry, progress)
+        ConfidenceAwareContrast.after_step(self, batch, carry, progress)
 
     @staticmethod
     def scores(prediction: Stored) -> dict[str, Confidence]:
