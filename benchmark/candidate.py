@@ -15,7 +15,7 @@ from benchmark.interface import Batch, Contestant, Derived, Method, Progress, Ta
 from benchmark.networks import build_network
 from benchmark.prediction import Evidence, Prediction, Stored
 from benchmark.schema import build
-from benchmark.trainer import trained
+from benchmark.trainer import take_step, trained
 
 NUM_CLASSES, NUM_TRAIN, SHAPE, BATCH = 5, 40, (3, 8, 8), 12
 MOVING = ("running_mean", "running_var", "num_batches_tracked")
@@ -91,25 +91,16 @@ def make_batch(method: Method, size: int = BATCH, start: int = 0, labels: Tensor
     return Batch(views, torch.arange(size) % NUM_CLASSES if labels is None else labels, torch.arange(size) + start)
 
 
-def take_step(method: Method, batch: Batch, optimizer: torch.optim.Optimizer, index: int = 0) -> Tensor:
-    """One step as the trainer takes it; returns its loss."""
-    progress = Progress(0, 4, index, 4)
-    rng.reseed(0, "model noise", 0, index)
-    step = method.training_step(batch, progress)
-    optimizer.zero_grad()
-    step.loss.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
-    rng.reseed(0, "method noise", 0, index)
-    with torch.no_grad():
-        method.after_step(batch, step.carry, progress)
-    return step.loss.detach()
+def step_loss(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, index: int = 0) -> Tensor:
+    """The loss of one step as the trainer takes it."""
+    return take_step(method, optimizer, batch, 0, Progress(0, 4, index, 4)).loss.detach()
 
 
 def train(method: Method, steps: int = 6, first: int = 0) -> Method:
     method.train()
     optimizer = torch.optim.SGD(trained(method), lr=0.05)
     for index in range(first, first + steps):
-        take_step(method, make_batch(method, start=7 * (index % 4)), optimizer, index)
+        step_loss(method, optimizer, make_batch(method, start=7 * (index % 4)), index)
     end_epoch(method)
     return method.train()
 

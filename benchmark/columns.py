@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmark.names import name_at
 from benchmark.post_hoc import with_scores
 from benchmark.store import Store, folder_of
 
@@ -92,7 +93,7 @@ def merged(parts: list[Column]) -> Column:
 def single(columns: Sequence[Column]) -> list[Column]:
     """Every training apart, named by its coverage where it has one."""
     apart = [part for column in columns for part in (column.parts or (column,))]
-    return [c if c.coverage is None else replace(c, name=f"{c.name}@{c.coverage:g}") for c in apart]
+    return [replace(column, name=name_at(column.name, column.coverage)) for column in apart]
 
 
 def column_notes(columns: Sequence[Column]) -> list[str]:

@@ -27,8 +27,8 @@ from benchmark.candidate import (
     own_state,
     part,
     random_logits,
+    step_loss,
     stored,
-    take_step,
     train,
 )
 from benchmark.config import NetworkConfig
@@ -117,7 +117,7 @@ def constant_network(candidate: Candidate, label: int) -> None:
     batch = make_batch(method, labels=torch.full((BATCH,), label))
     optimizer = torch.optim.SGD(trained(method), lr=0.01)
     for index in range(4):
-        loss = take_step(method, batch, optimizer, index)
+        loss = step_loss(method, optimizer, batch, index)
         require(bool(torch.isfinite(loss)), f"the loss is {float(loss)} in step {index}")
     gradients = [p.grad for p in method.parameters() if p.grad is not None]
     require(all(bool(torch.isfinite(g).all()) for g in gradients), "a gradient is not finite")
@@ -126,7 +126,7 @@ def constant_network(candidate: Candidate, label: int) -> None:
 def odd_batches(candidate: Candidate) -> None:
     for size in (2, 3):
         method = candidate.make().train()
-        loss = take_step(method, make_batch(method, size), torch.optim.SGD(trained(method), lr=0.01))
+        loss = step_loss(method, torch.optim.SGD(trained(method), lr=0.01), make_batch(method, size))
         require(bool(torch.isfinite(loss)), f"the loss of a batch of {size} is {float(loss)}")
 
 
@@ -162,7 +162,7 @@ def no_host_sync(candidate: Candidate) -> None:
     batch = Batch(tuple(v.to("meta") for v in batch.views), batch.labels.to("meta"), batch.indices.to("meta"))
     with SyncGuard():  # type: ignore[no-untyped-call]
         for index in range(2):
-            take_step(method, batch, optimizer, index)
+            step_loss(method, optimizer, batch, index)
 
 
 def prediction_shapes(candidate: Candidate) -> None:
@@ -245,7 +245,7 @@ def cost(candidate: Candidate) -> str:
     times: list[tuple[float, float]] = []
     for _ in range(15):
         started = time.perf_counter()
-        take_step(method, batch, optimizers[0])
+        step_loss(method, optimizers[0], batch)
         between = time.perf_counter()
         plain_step()
         times.append((between - started, time.perf_counter() - between))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.interface import Contestant, Derived, Member, Method
-from benchmark.names import canonical, unknown_name
+from benchmark.names import canonical, name_at, unknown_name
 from benchmark.schema import build, identity
 from benchmark.scores import TITLES
 from benchmark.store import folder_of
@@ -103,11 +103,6 @@ class Entry:
     """In per cent, for a training that is meant for one coverage."""
     reason: str = ""
     """Why the task cannot have this method; there are no jobs then."""
-
-
-def name_at(label: str, coverage: float | None) -> str:
-    """A training that is meant for one coverage is called after it."""
-    return label if coverage is None else f"{label}@{coverage:g}"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,11 @@ def canonical(name: str) -> str:
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
+def name_at(label: str, coverage: float | None) -> str:
+    """A training that is meant for one coverage is called after it."""
+    return label if coverage is None else f"{label}@{coverage:g}"
+
+
 def match_name(name: str, known: Iterable[str], kind: str) -> str:
     """The one of `known` that `name` means, or an error that offers the nearest."""
     by_canonical = {canonical(candidate): candidate for candidate in known}

@@ -86,8 +86,8 @@ def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
 
 def epochs_of(job: Job, store: Store) -> int:
     """What a job trains; one that takes over a finished run whose weights are gone trains it again."""
-    trains_again = job.takes_over and store.state(job.needs[0].folder) == "done"
-    if trains_again and store.read_checkpoint(job.needs[0].folder) is None:
+    need = job.needs[0].folder if job.takes_over else None
+    if need is not None and store.state(need) == "done" and not store.has_checkpoint(need):
         return job.task.epochs
     return job.epochs
 

@@ -48,7 +48,10 @@ class Store:
         record = self.read_record(folder)
         if record is not None:
             return "diverged" if "diverged" in record else "done"
-        return "partial" if (self.root / folder / CHECKPOINT).is_file() else "new"
+        return "partial" if self.has_checkpoint(folder) else "new"
+
+    def has_checkpoint(self, folder: Path) -> bool:
+        return (self.root / folder / CHECKPOINT).is_file()
 
     def read_record(self, folder: Path) -> dict[str, Any] | None:
         return read_json(self.root / folder / RECORD)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from benchmark import rng
 from benchmark.config import OptimizerConfig, ScheduleConfig
 from benchmark.data import DataSet, Split
-from benchmark.interface import Method, Progress, Step, Task, Validation
+from benchmark.interface import Batch, Method, Progress, Step, Task, Validation
 from benchmark.jobs import Job, Methods
 from benchmark.networks import Network, build_network
 from benchmark.prediction import Prediction
@@ -127,15 +127,7 @@ class Trainer:
             rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
             for group in state.optimizer.param_groups:
                 group["lr"] = rate
-            rng.reseed(seed, "model noise", epoch, step_index)
-            step = method.training_step(batch, progress)
-            state.optimizer.zero_grad(set_to_none=True)
-            step.loss.backward()  # type: ignore[no-untyped-call]
-            state.optimizer.step()
-            rng.reseed(seed, "method noise", epoch, step_index)
-            with torch.no_grad():
-                method.after_step(batch, step.carry, progress)
-            accumulate(sums, step)
+            accumulate(sums, take_step(method, state.optimizer, batch, seed, progress))
         self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
         return sums
 
@@ -172,6 +164,19 @@ class Trainer:
         aux = {name: torch.cat([part.aux[name] for part in parts]) for name in parts[0].aux}
         kept = [part.features for part in parts if part.features is not None]
         return Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
+
+
+def take_step(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, seed: int, progress: Progress) -> Step:
+    """One step. What `after_step` draws never shifts the next step's dropout: each has its own stream."""
+    rng.reseed(seed, "model noise", progress.epoch, progress.step)
+    step = method.training_step(batch, progress)
+    optimizer.zero_grad(set_to_none=True)
+    step.loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    rng.reseed(seed, "method noise", progress.epoch, progress.step)
+    with torch.no_grad():
+        method.after_step(batch, step.carry, progress)
+    return step
 
 
 def trainable(methods: Methods, name: str) -> type[Method]:

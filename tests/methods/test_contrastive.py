@@ -1,4 +1,4 @@
-"""The confidence-aware contrastive loss, its queues and its momentum encoder."""
+"""The confidence-aware contrastive loss and the other losses of its family."""
 
 import subprocess
 import sys
@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmark.interface import Batch, Progress, Task
-from benchmark.prediction import Prediction
 from methods._contrastive import (
-    WEIGHTS,
     ContrastConfig,
     as_many_as_own,
     as_many_as_the_queue,
@@ -24,17 +21,8 @@ from methods._contrastive import (
     supcon_loss,
 )
 from methods._queues import (
-    KEY_STATISTICS,
-    FeatureQueue,
     Keys,
-    distance,
-    momentum_copy,
-    momentum_every_epoch,
-    move_towards,
 )
-from methods.ccl_sc import ConfidenceAwareContrast
-from methods.ccl_sc_sat_em import ContrastWithSelfAdaption
-from methods.self_adaptive import SelfAdaptive
 from tests.conftest import ROOT
 
 TAU = 0.1
@@ -291,236 +279,3 @@ def test_empty_sets_give_zero_and_no_nan() -> None:
     some = Keys(POSITIVES.features.float(), POSITIVES.predicted, POSITIVES.true)
     csc_loss(anchors, LABELS, WEIGHT.float(), some, nothing, TAU).sum().backward()
     assert (anchors.grad == 0).all()
-
-
-def entries_in_order(queue: FeatureQueue) -> list[int]:
-    """What the queue holds, oldest first; the features carry a serial number."""
-    pointer, values = int(queue.pointer), queue.features[: queue.size, 0].long().tolist()
-    return [v for v in values[pointer:] + values[:pointer] if v]
-
-
-def test_queue_against_a_list_over_random_blocks() -> None:
-    g = torch.Generator().manual_seed(1)
-    queue, expected, serial = FeatureQueue(7, 2), [], 1
-    for _ in range(40):
-        count = int(torch.randint(1, 12, (1,), generator=g))
-        selected = torch.rand(count, generator=g) < 0.6
-        numbers = torch.arange(serial, serial + count)
-        queue.enqueue(numbers[:, None].expand(count, 2).float(), numbers % 3, numbers % 5, selected)
-        expected = [*expected, *numbers[selected].tolist()][-7:]
-        serial += count
-        assert entries_in_order(queue) == expected
-        kept = queue.features[:7, 0].long()
-        filed = zip(kept.tolist(), queue.predicted[:7].tolist(), queue.true[:7].tolist(), strict=True)
-        assert all((predicted, true) == (v % 3, v % 5) for v, predicted, true in filed if v)
-
-
-def test_queue_is_full_when_exactly_filled_and_an_empty_block_is_no_op() -> None:
-    queue, zeros = FeatureQueue(4, 1), torch.zeros(3, dtype=torch.long)
-    queue.enqueue(torch.ones(3, 1), zeros, zeros, torch.tensor([True, True, True]))
-    assert not queue.full()
-    queue.enqueue(torch.ones(3, 1), zeros, zeros, torch.tensor([False, False, False]))
-    assert int(queue.count) == 3
-    queue.enqueue(torch.ones(1, 1), zeros[:1], zeros[:1], torch.tensor([True]))
-    assert queue.full()
-    assert int(queue.pointer) == 0
-
-
-def test_momentum_update() -> None:
-    network = nn.Linear(2, 2)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
-    key = momentum_copy(network)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.fill_(1.0)
-    assert all((p == 0).all() for p in key.parameters()), "a copy, not a view"
-    for _ in range(3):
-        move_towards(key, network, 0.9)
-    assert key.weight.flatten().tolist() == pytest.approx([0.271] * 4)
-    assert not any(p.requires_grad for p in key.parameters())
-    assert distance(key, network).item() == pytest.approx(1 - 0.271)
-
-
-def test_released_cadence() -> None:
-    """Copied at every step of the first epoch, then moved once per epoch, at its end."""
-
-    def at(epoch: int, step: int) -> float:
-        return momentum_every_epoch(0.999, Progress(epoch, 10, step, 5), start=3)
-
-    assert [at(3, step) for step in range(5)] == [0.0] * 5
-    assert [at(4, step) for step in range(5)] == [1.0, 1.0, 1.0, 1.0, 0.999]
-
-
-class Tiny(nn.Module):
-    """Features are the input; the logits too, so that a test decides what is right and wrong."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(()))
-
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        flat = images.flatten(1) * self.scale
-        return flat, flat
-
-
-def contrast(**settings: object) -> ConfidenceAwareContrast:
-    config = ConfidenceAwareContrast.Config(queue_size=4, warmup_epochs=0, **settings)  # type: ignore[arg-type]
-    return ConfidenceAwareContrast(Tiny(), Task(2, 8, 2), config)
-
-
-WRONG_AND_RIGHT = Batch(
-    (tensor([[3, 0], [3, 1], [0, 2], [1, 4]]).float().reshape(4, 1, 1, 2),), torch.tensor([0, 1, 1, 0]), torch.arange(4)
-)
-
-
-def test_queues_file_keys_under_the_predicted_class() -> None:
-    method = contrast()
-    method.after_step(WRONG_AND_RIGHT, None, Progress(0, 1, 0, 1))
-    positives, negatives = method.memory.positives, method.memory.negatives
-    assert positives.predicted[:2].tolist() == positives.true[:2].tolist() == [0, 1]
-    assert negatives.predicted[:2].tolist() == [0, 1]
-    assert negatives.true[:2].tolist() == [1, 0]
-    assert positives.features[0].tolist() == pytest.approx([1.0, 0.0])
-    assert negatives.features[0].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
-
-
-@pytest.mark.parametrize("policy", ["rolling", "freeze"])
-def test_loss_waits_for_full_queues_which_then_roll_or_freeze(policy: str) -> None:
-    method, progress = contrast(queue_policy=policy), Progress(0, 1, 0, 1)
-    active = []
-    for _ in range(4):
-        active.append(float(method.training_step(WRONG_AND_RIGHT, progress).logs["contrast_active"]))
-        method.after_step(WRONG_AND_RIGHT, None, progress)
-    assert active == [0, 0, 1, 1]
-    assert int(method.memory.positives.count) == (8 if policy == "rolling" else 4)
-    assert method.notes() == []
-    assert {name: float(value) for name, value in method.health().items()} == {
-        "positive_fill": 1.0, "negative_fill": 1.0, "key_distance": 0.0
-    }  # fmt: skip
-
-
-def test_the_loss_can_wait_while_the_queues_fill() -> None:
-    method = contrast(fill_epochs=2)
-    for _ in range(3):
-        method.after_step(WRONG_AND_RIGHT, None, Progress(0, 5, 0, 1))
-    active = [method.training_step(WRONG_AND_RIGHT, Progress(e, 5, 0, 1)).logs["contrast_active"] for e in range(4)]
-    assert [float(value) for value in active] == [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(("policy", "passes"), [("rolling", 6), ("freeze", 3)])
-def test_full_frozen_queues_need_no_more_keys_from_the_next_epoch(policy: str, passes: int) -> None:
-    """Two epochs of three steps; the queues are full after two. A resumed run rests where the unbroken one does."""
-    method, seen = contrast(queue_policy=policy), []
-    method.memory.key.register_forward_hook(lambda *_: seen.append(1))
-    for epoch in range(2):
-        for step in range(3):
-            if epoch and step == 1:
-                resumed = contrast(queue_policy=policy)
-                resumed.load_state_dict(method.state_dict())
-                assert resumed.memory.resting == method.memory.resting
-            method.after_step(WRONG_AND_RIGHT, None, Progress(epoch, 2, step, 3))
-        method.after_epoch(Progress(epoch, 2, 2, 3), None)
-    assert len(seen) == passes
-
-
-def test_a_loss_that_only_waited_says_so() -> None:
-    method = contrast(fill_epochs=9)
-    for _ in range(3):
-        method.after_step(WRONG_AND_RIGHT, None, Progress(0, 5, 0, 1))
-    assert "never started" in method.notes()[0]
-    assert "wait 9 epochs" in method.notes()[0]
-
-
-def test_random_queues_are_full_of_unit_noise_and_never_change() -> None:
-    method = contrast(queue_policy="random")
-    before = method.memory.positives.features.clone()
-    assert float(method.training_step(WRONG_AND_RIGHT, Progress(0, 1, 0, 1)).logs["contrast_active"]) == 1
-    method.after_step(WRONG_AND_RIGHT, None, Progress(0, 1, 0, 1))
-    assert torch.equal(method.memory.positives.features[:4], before[:4])
-    assert before.norm(dim=1).tolist() == pytest.approx([1.0] * 5)
-
-
-def test_a_key_encoder_in_evaluation_mode_takes_the_networks_statistics() -> None:
-    network = nn.Sequential(nn.BatchNorm1d(2))
-    key = momentum_copy(network)
-    network(torch.randn(8, 2))
-    for mode, equal in (("train", False), ("eval", True)):
-        KEY_STATISTICS[mode](key, network)
-        assert torch.equal(key[0].running_mean, network[0].running_mean) == equal
-
-
-def test_released_form_and_supcon_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="no meaning"):
-        ContrastConfig(negatives="supcon", loss_form="released")
-
-
-class TinyWithAbstention(Tiny):
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        flat = images.flatten(1) * self.scale
-        return torch.cat([flat, 0.5 * flat[:, :1] + 1], 1), flat
-
-
-@pytest.mark.parametrize("form", ["replace", "add"])
-def test_the_combination_is_the_sum_of_its_parts(form: str) -> None:
-    """SAT+EM and w·CSC on the same outputs; the public code adds cross-entropy over all outputs."""
-    progress, task = Progress(0, 1, 0, 1), Task(2, 8, 2)
-    settings = {"queue_size": 4, "warmup_epochs": 0, "weight": 0.7}
-    config = ContrastWithSelfAdaption.Config(entropy_weight=0.3, combination=form, **settings)
-    method = ContrastWithSelfAdaption(TinyWithAbstention(), task, config)
-    adaptive = SelfAdaptive(TinyWithAbstention(), task, SelfAdaptive.Config(entropy_weight=0.3))
-    for _ in range(2):
-        method.after_step(WRONG_AND_RIGHT, torch.ones(4), progress)
-    outputs, features = method.network(WRONG_AND_RIGHT.images)
-    contrast_part, _ = method.memory.loss(outputs, features, WRONG_AND_RIGHT.labels, progress)
-    expected = adaptive.training_step(WRONG_AND_RIGHT, progress).loss + contrast_part
-    if form == "add":
-        expected = expected + torch.nn.functional.cross_entropy(outputs, WRONG_AND_RIGHT.labels)
-    step = method.training_step(WRONG_AND_RIGHT, progress)
-    torch.testing.assert_close(step.loss, expected)
-    assert contrast_part.item() > 0
-    method.after_step(WRONG_AND_RIGHT, step.carry, progress)
-    assert torch.equal(method.target[:4], step.carry)
-
-
-def test_the_combination_files_keys_by_class_and_is_ranked_by_softmax_response() -> None:
-    method = ContrastWithSelfAdaption(
-        TinyWithAbstention(), Task(2, 8, 2), ContrastWithSelfAdaption.Config(queue_size=4, warmup_epochs=0)
-    )
-    method.after_step(WRONG_AND_RIGHT, torch.ones(4), Progress(0, 1, 0, 1))
-    assert method.memory.negatives.predicted[:2].tolist() == [0, 1], "the abstention output is no class"
-    prediction = method.predict(WRONG_AND_RIGHT.images)
-    stored = Prediction(
-        prediction.logits.detach().numpy(), None, {"abstain": prediction.aux["abstain"].detach().numpy()}
-    )
-    assert list(method.scores(stored)) == ["SR", "abstention"]
-
-
-def test_weights_of_outputs_with_abstention() -> None:
-    outputs = torch.tensor([[1.0, 0.0, 3.0]])
-    p = torch.softmax(outputs, 1)
-    assert WEIGHTS["sr_outputs"](outputs, 2).item() == pytest.approx(p.max().item())
-    assert WEIGHTS["sr"](outputs, 2).item() == pytest.approx(torch.softmax(outputs[:, :2], 1).max().item())
-
-
-def test_a_run_in_which_it_never_started_says_so() -> None:
-    assert "never started" in contrast().notes()[0]
-
-
-def test_weights_and_anchors() -> None:
-    full = contrast()
-    for _ in range(2):
-        full.after_step(WRONG_AND_RIGHT, None, Progress(0, 1, 0, 1))
-    losses = {}
-    for name, settings in {"sr": {}, "none": {"weighting": "none"}, "correct": {"anchors": "correct"}}.items():
-        method = contrast(**settings)
-        method.load_state_dict(full.state_dict())
-        losses[name] = float(method.training_step(WRONG_AND_RIGHT, Progress(0, 1, 0, 1)).logs["contrast"])
-    assert losses["none"] > losses["sr"] > losses["correct"] > 0
-
-
-def test_the_weight_is_not_trained() -> None:
-    """The published gradient treats SR as a constant."""
-    logits = torch.randn(4, 2, requires_grad=True)
-    assert not WEIGHTS["sr"](logits, 2).requires_grad

@@ -20,7 +20,7 @@ from benchmark.interface import Batch, Method, Progress, Task
 from benchmark.jobs import label_owners, resolve_config
 from benchmark.networks import Network, build_network
 from benchmark.sources import describe
-from benchmark.trainer import OPTIMIZERS, trained
+from benchmark.trainer import OPTIMIZERS, take_step, trained
 from methods import Registry
 from methods._contrastive import ContrastiveMemory
 
@@ -49,12 +49,7 @@ class Runner:
 
     def step(self) -> None:
         started = time.perf_counter()
-        result = self.method.training_step(self.batch, PROGRESS)
-        self.optimizer.zero_grad(set_to_none=True)
-        result.loss.backward()
-        self.optimizer.step()
-        with torch.no_grad():
-            self.method.after_step(self.batch, result.carry, PROGRESS)
+        take_step(self.method, self.optimizer, self.batch, 0, PROGRESS)
         self.seconds.append(time.perf_counter() - started)
 
     def count_passes(self) -> None:
