@@ -1,31 +1,102 @@
-"""Batched augmentations on the device: pure functions of (images, generator), one draw per image."""
+"""Batched augmentations: numbers drawn on the host, one set per image, and pure functions of (images, numbers).
 
+The numbers come from a CPU generator in a fixed order, so they depend neither on the device nor on where images lie.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
 from benchmark.config import AugmentConfig
-from benchmark.errors import UserError
+from benchmark.crops import Raw, crop, resized_crop
+from benchmark.transfer import upload
+
+RATIO = (3 / 4, 4 / 3)
+ATTEMPTS = 10
+"""torchvision's bounds of a random crop's width over height, and how often it tries before it takes the middle."""
+LUMINANCE = (0.2989, 0.587, 0.114)
 
 
-def check_supported(config: AugmentConfig) -> None:
-    if config.random_resized_crop or config.color_jitter:
-        raise UserError("augment.random_resized_crop and augment.color_jitter cannot be computed by this version yet")
+@dataclass(frozen=True)
+class Draws:
+    """What is random about one view of a batch; None where the augmentation is off."""
+
+    offsets: NDArray[np.int64] | None = None
+    """(2, B, 1): top and left of the crop from the padded image."""
+    mirrored: NDArray[np.bool_] | None = None
+    """(B, 1)"""
+    boxes: NDArray[np.int64] | None = None
+    """(B, 4): top, left, height, width."""
+    factors: NDArray[np.float32] | None = None
+    """(B, 3): of brightness, contrast, saturation."""
+    order: NDArray[np.int64] | None = None
+    """(B, 3): which of them comes first, second, third."""
 
 
-def augment(images: Tensor, config: AugmentConfig, generator: torch.Generator) -> Tensor:
-    """Zero-padded random crop and horizontal flip of a batch (B, C, H, W), before normalisation.
+def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Generator) -> Draws:
+    """The numbers of a view of images with these heights and widths (B, 2)."""
+    count = len(sizes)
+    offsets = mirrored = boxes = factors = order = None
+    if config.crop_padding or config.flip:
+        offsets = torch.randint(0, 2 * config.crop_padding + 1, (2, count, 1), generator=generator).numpy()
+        mirrored = (torch.rand(count, 1, generator=generator) < (0.5 if config.flip else 0.0)).numpy()
+    if config.random_resized_crop:
+        boxes = random_boxes(sizes, config.crop_scale, generator)
+    if config.color_jitter:
+        least, most = max(0.0, 1 - config.color_jitter), 1 + config.color_jitter
+        factors = (least + (most - least) * torch.rand(count, 3, generator=generator)).numpy()
+        order = torch.rand(count, 3, generator=generator).argsort(dim=1).numpy()
+    return Draws(offsets, mirrored, boxes, factors, order)
 
-    Both are one gather: every output pixel names the padded input pixel it shows. Draws come from a CPU generator in a
-    fixed order, so they do not depend on the device.
-    """
-    if not config.crop_padding and not config.flip:
-        return images
+
+def random_boxes(sizes: NDArray[np.int64], scale: tuple[float, ...], generator: torch.Generator) -> NDArray[np.int64]:
+    """As torchvision draws them: the first of ten tries that fits in the image, else its middle."""
+    count, (height, width) = len(sizes), sizes.T.astype(np.float64)
+    draws = torch.rand(2, ATTEMPTS, count, generator=generator, dtype=torch.float64).numpy()
+    area = height * width * (scale[0] + (scale[1] - scale[0]) * draws[0])
+    ratio = np.exp(np.log(RATIO[0]) + (np.log(RATIO[1]) - np.log(RATIO[0])) * draws[1])
+    widths, heights = np.round(np.sqrt(area * ratio)), np.round(np.sqrt(area / ratio))
+    fits = (widths > 0) & (widths <= width) & (heights > 0) & (heights <= height)
+    first = fits.argmax(axis=0), np.arange(count)
+    middle_h, middle_w = middle_box(height, width)
+    found = fits.any(axis=0)
+    h, w = np.where(found, heights[first], middle_h), np.where(found, widths[first], middle_w)
+    place = torch.rand(2, count, generator=generator, dtype=torch.float64).numpy()
+    top = np.where(found, np.floor(place[0] * (height - h + 1)), (height - h) // 2)
+    left = np.where(found, np.floor(place[1] * (width - w + 1)), (width - w) // 2)
+    return np.stack([top, left, h, w], axis=1).astype(np.int64)
+
+
+def middle_box(height: NDArray[np.float64], width: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """The largest height and width with an admissible ratio."""
+    narrow, wide = width / height < RATIO[0], width / height > RATIO[1]
+    return (
+        np.where(narrow, np.round(width / RATIO[0]), height),
+        np.where(wide, np.round(height * RATIO[1]), width),
+    )
+
+
+def view(raw: Raw, config: AugmentConfig, draws: Draws, size: tuple[int, int]) -> Tensor:
+    """One augmented view (B, C, *size) of a batch, before normalisation; uint8 as long as nothing mixes pixels."""
+    images = crop(raw, size) if draws.boxes is None else resized_crop(raw, draws.boxes, size)
+    if draws.offsets is not None and draws.mirrored is not None:
+        mirrored = upload(draws.mirrored, images.device)
+        if config.crop_padding:
+            images = padded_crop(images, upload(draws.offsets, images.device), mirrored, config.crop_padding)
+        else:
+            images = torch.where(mirrored[:, :, None, None], images.flip(3), images)
+    if draws.factors is not None and draws.order is not None:
+        images = jittered(unit(images), upload(draws.factors, images.device), upload(draws.order, images.device))
+    return images
+
+
+def padded_crop(images: Tensor, offsets: Tensor, mirrored: Tensor, padding: int) -> Tensor:
+    """A crop of the zero-padded image, flipped where `mirrored`: one gather, in which every pixel names its origin."""
     count, channels, height, width = images.shape
-    padding = config.crop_padding
-    offsets = torch.randint(0, 2 * padding + 1, (2, count, 1), generator=generator)
-    mirrored = torch.rand(count, 1, generator=generator) < (0.5 if config.flip else 0.0)
-    offsets, mirrored = (draw.to(images.device, non_blocking=True) for draw in (offsets, mirrored))
     rows = offsets[0] + torch.arange(height, device=images.device)
     columns = torch.arange(width, device=images.device)
     columns = offsets[1] + torch.where(mirrored, width - 1 - columns, columns)
@@ -35,7 +106,33 @@ def augment(images: Tensor, config: AugmentConfig, generator: torch.Generator) -
     return padded.gather(2, source).view(images.shape)
 
 
+def jittered(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
+    """Brightness, contrast and saturation in each image's own order.
+
+    All three are other + factor·(image − other), where `other` is black, the mean grey, the grey image.
+    """
+    for place in range(3):
+        which = order[:, place, None, None, None]
+        factor = factors.gather(1, order[:, place, None])[:, :, None, None]
+        grey = luminance(images)
+        mean = grey.mean((1, 2, 3), keepdim=True)
+        other = torch.where(which == 2, grey, torch.where(which == 1, mean, torch.zeros_like(mean)))
+        images = torch.lerp(other, images, factor).clamp_(0, 1)
+    return images
+
+
+def luminance(images: Tensor) -> Tensor:
+    if images.shape[1] == 1:
+        return images
+    red, green, blue = images.unbind(1)
+    return (LUMINANCE[0] * red + LUMINANCE[1] * green + LUMINANCE[2] * blue)[:, None]
+
+
+def unit(images: Tensor) -> Tensor:
+    """Floats; uint8 counts as [0, 255]/255."""
+    return images.to(torch.float32) / 255.0 if images.dtype == torch.uint8 else images
+
+
 def normalise(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Float images with the given channel statistics; uint8 counts as [0, 255]/255."""
-    scale = 255.0 if images.dtype == torch.uint8 else 1.0
-    return (images.to(torch.float32) / scale - mean[:, None, None]) / std[:, None, None]
+    """Float images with the given channel statistics."""
+    return (unit(images) - mean[:, None, None]).div_(std[:, None, None])

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from benchmark.errors import UserError
 from benchmark.names import match_name
-from benchmark.schema import build, check, later
+from benchmark.schema import build, check, later, unidentified
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables")
 """Folders of the results that are not tasks."""
@@ -28,17 +28,37 @@ class DataConfig:
     """Train on a fixed random subset of this many images; 0 = all."""
     test_images: int = 0
     image_size: int = 0
-    """Side length images are resized to; 0 = as they are."""
+    """Side length of what the network sees; 0 = as the images are."""
     test_holdout: int = later(0)
     """Leave so many test images out, drawn by the seed. The public code of the main paper: 1000."""
+    val_images: int = later(0)
+    """Validate on a fixed random subset of the data set's own validation split; 0 = all."""
+    cache_size: int = later(0)
+    """Image files are kept with this shorter side and cropped to image_size; 0 = resized to image_size × image_size."""
+    attribute: str = later("Attractive")
+    """celeba: the attribute that is the class."""
+    folders: tuple[str, ...] = later(())
+    """imagenet, folder: only these class folders."""
+    path: str = unidentified("")
+    """folder, arrays: where your data lies, relative to the task file. What the data is, its hash says."""
+    classes: int = later(0)
+    """folder, arrays: how many classes there must be; 0 = as many as there are."""
+    test_share: float = later(0.0)
+    """folder, arrays: the share of the images kept for testing where no test split is provided."""
 
     def __post_init__(self) -> None:
         check(0 <= self.val < 1, f"val must be at least 0 and below 1, got {self.val}")
         check(not (self.val and self.official_val), "val and official_val exclude each other")
         check(len(self.mean) == len(self.std) > 0, "mean and std need one number per channel")
         check(all(s > 0 for s in self.std), "std must be positive")
-        sizes = (self.train_images, self.test_images, self.image_size, self.test_holdout)
+        sizes = (self.train_images, self.test_images, self.val_images, self.image_size, self.test_holdout, self.classes)
         check(min(sizes) >= 0, "sizes must not be negative")
+        check(
+            self.cache_size == 0 or 0 < self.image_size <= self.cache_size,
+            f"image_size = {self.image_size} must be positive and at most cache_size = {self.cache_size}",
+        )
+        check(0 <= self.test_share < 1, f"test_share must be at least 0 and below 1, got {self.test_share}")
+        check(not self.val_images or self.official_val, "val_images is a part of the official_val split; set that too")
 
     @property
     def has_validation(self) -> bool:
@@ -68,9 +88,16 @@ class AugmentConfig:
     random_resized_crop: bool = False
     color_jitter: float = 0.0
     """Brightness, contrast and saturation, each by up to this factor."""
+    crop_scale: tuple[float, ...] = later((0.08, 1.0))
+    """random_resized_crop: the least and the largest share of an image's area."""
 
     def __post_init__(self) -> None:
         check(self.crop_padding >= 0, "crop_padding must not be negative")
+        check(self.color_jitter >= 0, "color_jitter must not be negative")
+        check(
+            len(self.crop_scale) == 2 and 0 < self.crop_scale[0] <= self.crop_scale[1] <= 1,
+            f"crop_scale must be two shares in order, above 0 and up to 1, got {list(self.crop_scale)}",
+        )
 
 
 @dataclass(frozen=True)
@@ -208,6 +235,9 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read {path}: {error}") from None
+    data = tables.get("data")
+    if isinstance(data, dict) and isinstance(data.get("path"), str):
+        data["path"] = str(path.parent / data["path"])
     parent = tables.pop("extends", None)
     if parent is None:
         return tables

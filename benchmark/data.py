@@ -1,49 +1,51 @@
-"""A data set resident on the device: fixed splits, and batches that carry their indices."""
+"""What a job trains, validates and tests on: fixed splits, and batches that carry their indices."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark import rng
-from benchmark.augment import augment, normalise
+from benchmark import cache, rng
+from benchmark.augment import draw, normalise, view
+from benchmark.cache import Folders
 from benchmark.config import AugmentConfig, DataConfig
-from benchmark.errors import UserError
+from benchmark.crops import crop
 from benchmark.interface import Batch
-from benchmark.sources import Images, Loaded, describe, get_source
+from benchmark.pixels import Pixels, place
+from benchmark.sources import Facts, Images, Loaded, check_labels, describe, get_source
+from benchmark.transfer import upload
 
 
 @lru_cache(maxsize=2)
-def load(config: DataConfig, data_dir: Path, download: bool = True) -> Loaded:
-    """The images of a task, checked, after its subsets are taken. Kept in memory for the next job of the process."""
-    loaded = get_source(config.source).load(config, data_dir, download=download)
-    if config.train_images or config.test_images:
-        loaded = loaded.subset(config.train_images, config.test_images)
-    if config.official_val and loaded.val is None:
-        raise UserError(f"data.official_val: '{config.source}' has no validation split of its own; set data.val")
-    channels, height, width = loaded.train.images.shape[1:]
-    if config.image_size and (height, width) != (config.image_size, config.image_size):
-        raise UserError(
-            f"data.image_size = {config.image_size}, but '{config.source}' is {height}×{width}; set it to 0"
-        )
-    if len(config.mean) != channels:
-        raise UserError(f"data.mean has {len(config.mean)} number(s), but '{config.source}' has {channels} channel(s)")
-    highest = max(int(split.labels.max()) for split in (loaded.train, loaded.test))
-    if highest >= describe(config).num_classes:
-        raise UserError(f"'{config.source}' has a label {highest}, above its {describe(config).num_classes} classes")
-    return loaded
+def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Loaded, str]:
+    """The images of a task after its subsets are taken, and the hash of the whole set. Kept for the next job."""
+    source = get_source(config)
+    if source.files(config, folders.data):
+        loaded, sha256 = cache.find(config, folders, build=build)
+    else:
+        loaded = source.load(config, folders.data, download=False)
+        sha256 = loaded.sha256()
+    check_labels(loaded, config)
+    return loaded.subset(config.train_images, config.test_images, config.val_images), sha256
+
+
+def facts_of(config: DataConfig, loaded: Loaded | None) -> Facts:
+    """What is known of a task's images: counted where they are at hand, else as its source announces them."""
+    facts = describe(config)
+    num_train = min(facts.num_train, config.train_images or facts.num_train) if loaded is None else len(loaded.train)
+    num_test = min(facts.num_test, config.test_images or facts.num_test) if loaded is None else len(loaded.test)
+    return replace(facts, num_train=num_train, num_test=num_test - config.test_holdout)
 
 
 @dataclass(frozen=True)
 class Split:
-    """Images and labels on the device."""
+    """Images wherever they are, labels on the device."""
 
-    images: Tensor
+    pixels: Pixels
     labels: Tensor
 
     def __len__(self) -> int:
@@ -60,12 +62,9 @@ class DataSet:
     mean: Tensor
     std: Tensor
     num_classes: int
+    shape: tuple[int, int, int]
     posterior: NDArray[np.float64] | None
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        _, channels, height, width = self.train.images.shape
-        return channels, height, width
+    sha256: str
 
     def num_batches(self, batch_size: int) -> int:
         return len(batch_bounds(len(self.train), batch_size))
@@ -74,19 +73,21 @@ class DataSet:
         self, batch_size: int, seed: int, epoch: int, augmentation: AugmentConfig, num_views: int
     ) -> Iterator[Batch]:
         """The training batches of an epoch: order and augmentation depend on (seed, epoch) alone."""
-        order = torch.randperm(len(self.train), generator=rng.generator(seed, "order", epoch))
-        order = order.to(self.train.labels.device)
-        for step, (start, end) in enumerate(batch_bounds(len(order), batch_size)):
-            indices = order[start:end]
-            images = self.train.images.index_select(0, indices)
-            draws = rng.generator(seed, "augmentation", epoch, step)
-            views = tuple(self.normalise(augment(images, augmentation, draws)) for _ in range(num_views))
+        order = torch.randperm(len(self.train), generator=rng.generator(seed, "order", epoch)).numpy()
+        positions = [order[start:end] for start, end in batch_bounds(len(order), batch_size)]
+        for step, raw in enumerate(self.train.pixels.fetch(positions)):
+            sizes = self.train.pixels.sizes(positions[step])
+            random = rng.generator(seed, "augmentation", epoch, step)
+            draws = [draw(augmentation, sizes, random) for _ in range(num_views)]
+            views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in draws)
+            indices = upload(positions[step], self.mean.device)
             yield Batch(views, self.train.labels.index_select(0, indices), indices)
 
     def eval_batches(self, split: Split, batch_size: int) -> Iterator[Tensor]:
         """Every image of a split once, in order."""
-        for images in torch.split(split.images, batch_size):
-            yield self.normalise(images)
+        positions = (np.arange(len(split))[start : start + batch_size] for start in range(0, len(split), batch_size))
+        for raw in split.pixels.fetch(positions):
+            yield self.normalise(crop(raw, self.shape[1:]))
 
     def normalise(self, images: Tensor) -> Tensor:
         return normalise(images, self.mean, self.std)
@@ -100,34 +101,41 @@ def batch_bounds(count: int, batch_size: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], count], strict=True))
 
 
-def prepare(config: DataConfig, data_dir: Path, seed: int, device: torch.device) -> DataSet:
-    """The data set of a job: validation is the set's own split, or a part of the training images drawn by the seed."""
-    loaded = load(config, data_dir)
-    chosen = torch.randperm(len(loaded.train.labels), generator=rng.generator(seed, "split")).numpy()
-    num_val = round(config.val * len(chosen))
-    train, val, test, posterior = (
-        loaded.train.take(np.sort(chosen[num_val:])),
-        loaded.val,
-        loaded.test,
-        loaded.posterior,
-    )
-    if num_val:
-        val = loaded.train.take(np.sort(chosen[:num_val]))
-    if config.test_holdout:
-        shuffled = torch.randperm(len(test.labels), generator=rng.generator(seed, "hold-out")).numpy()
-        tested = np.sort(shuffled[config.test_holdout :])
-        test, posterior = test.take(tested), None if posterior is None else posterior[tested]
+def prepare(config: DataConfig, folders: Folders, seed: int, device: torch.device, budget: int) -> DataSet:
+    """The data set of a job, on the device as far as the budget, in bytes, goes."""
+    loaded, sha256 = load(config, folders)
+    train, val, test, posterior = divide(loaded, config, seed)
+    splits = [images for images in (train, val, test) if images is not None]
+    placed = [
+        Split(pixels, torch.from_numpy(images.labels).to(device))
+        for images, pixels in zip(splits, place(splits, device, budget), strict=True)
+    ]
+    facts = describe(config)
     return DataSet(
-        train=on_device(train, device),
-        val=None if val is None else on_device(val, device),
-        test=on_device(test, device),
+        train=placed[0],
+        val=None if val is None else placed[1],
+        test=placed[-1],
         mean=torch.tensor(config.mean, device=device),
         std=torch.tensor(config.std, device=device),
-        num_classes=describe(config).num_classes,
+        num_classes=facts.num_classes,
+        shape=facts.shape,
         posterior=posterior,
+        sha256=sha256,
     )
 
 
-def on_device(images: Images, device: torch.device) -> Split:
-    pixels = torch.from_numpy(np.ascontiguousarray(images.images))
-    return Split(pixels.to(device), torch.from_numpy(images.labels).to(device))
+def divide(
+    loaded: Loaded, config: DataConfig, seed: int
+) -> tuple[Images, Images | None, Images, NDArray[np.float64] | None]:
+    """Validation is the set's own split, or a part of the training images drawn by the seed; then the test hold-out."""
+    train, test, posterior = loaded.train, loaded.test, loaded.posterior
+    val = loaded.val if config.official_val else None
+    shuffled = torch.randperm(len(train), generator=rng.generator(seed, "split")).numpy()
+    num_val = round(config.val * len(train))
+    if num_val:
+        train, val = train.take(np.sort(shuffled[num_val:])), train.take(np.sort(shuffled[:num_val]))
+    if config.test_holdout:
+        tested = torch.randperm(len(test), generator=rng.generator(seed, "hold-out")).numpy()
+        tested = np.sort(tested[config.test_holdout :])
+        test, posterior = test.take(tested), None if posterior is None else posterior[tested]
+    return train, val, test, posterior

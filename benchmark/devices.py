@@ -2,6 +2,7 @@
 
 import os
 
+import psutil
 import torch
 
 from benchmark.errors import UserError
@@ -35,3 +36,13 @@ def checked_kind(name: str, wanted: str) -> str:
     if (device.index or 0) >= counts[device.type]:
         raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
     return device.type
+
+
+RESIDENT_SHARE = 0.5
+"""Of a device's free memory, what images may take."""
+
+
+def data_budget(device: torch.device, jobs: int) -> int:
+    """Bytes of images that each of `jobs` on a device may keep there."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+    return int(RESIDENT_SHARE * free / jobs)

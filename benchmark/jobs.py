@@ -14,6 +14,7 @@ from benchmark.interface import Contestant, Derived, Member, Method
 from benchmark.names import canonical, name_at, unknown_name
 from benchmark.schema import build, identity
 from benchmark.scores import TITLES
+from benchmark.sources import Facts
 from benchmark.store import folder_of
 
 RECIPE = (
@@ -116,6 +117,7 @@ class Suite:
     settings: dict[str, Any]
     """What a table shows beyond its rows and columns."""
     data_sha256: str
+    facts: Facts
 
     def jobs(self) -> list[Job]:
         """Each job once, after those it needs; seeds outermost, so that every column gets its first seeds early."""

@@ -1,20 +1,21 @@
 """What a command would do: checks before training, and the plan that --dry-run shows."""
 
 from collections import Counter
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from tabulate import tabulate
 
-from benchmark.augment import check_supported
+from benchmark.cache import Folders
 from benchmark.config import TaskConfig
-from benchmark.data import load
+from benchmark.data import facts_of, load
 from benchmark.errors import MissingData, UserError
 from benchmark.jobs import Job, Suite
 from benchmark.networks import Network, build_network
-from benchmark.sources import describe
+from benchmark.sources import Facts, Loaded
 from benchmark.store import Store
+from benchmark.units import text_from_bytes
 
 ABSENT = "absent"
 RECORD_BYTES = 40_000
@@ -22,33 +23,54 @@ STATES_PER_CHECKPOINT = 3
 """Weights, momentum, and a second network at the most."""
 
 
-def check_recipe(task: TaskConfig, data_sha256: str) -> None:
+@dataclass(frozen=True)
+class Found:
+    """What is known of a task's data before its jobs are planned."""
+
+    facts: Facts
+    sha256: str
+    remark: str = ""
+    """What a reader of the results should know of the data."""
+
+
+def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
+    """A plan may be shown without the data, and makes no cache; its jobs then count as new."""
+    try:
+        loaded, sha256 = load(task.data, folders, build=required)
+    except MissingData:
+        if required:
+            raise
+        return Found(facts_of(task.data, None), ABSENT)
+    return Found(facts_of(task.data, loaded), sha256, remark_on(task, loaded))
+
+
+def remark_on(task: TaskConfig, loaded: Loaded) -> str:
+    announced = facts_of(task.data, None).num_train
+    if len(loaded.train) >= announced:
+        return ""
+    return (
+        f"{task.name}: {len(loaded.train):,} of {announced:,} training images are there; results do not compare with "
+        "those of the whole set"
+    )
+
+
+def check_recipe(task: TaskConfig, facts: Facts) -> None:
     """Whatever would fail every job of a task fails here, before anything runs."""
-    if data_sha256 != ABSENT:
-        check_supported(task.augment)
-    empty_network(task)
-    facts = describe(task.data)
+    empty_network(task, facts)
     if facts.num_train - round(task.data.val * facts.num_train) < 2:
         raise UserError(f"data.val = {task.data.val:g} leaves fewer than 2 of {facts.num_train} training images")
     if facts.num_test < 1:
         raise UserError(f"data.test_holdout = {task.data.test_holdout} leaves no test image; make it smaller")
+    if task.augment.color_jitter and facts.floats:
+        raise UserError(
+            f"augment.color_jitter needs 8-bit images, and those of '{task.data.source}' are not; set it to 0"
+        )
 
 
-def empty_network(task: TaskConfig) -> Network:
+def empty_network(task: TaskConfig, facts: Facts) -> Network:
     """The network without memory: shows a wrong name or size at once."""
-    facts = describe(task.data)
     with torch.device("meta"):
         return build_network(task.network, facts.num_classes, facts.shape)
-
-
-def hash_of_data(task: TaskConfig, data_dir: Path, *, required: bool) -> str:
-    """The data's identity. A plan may be shown without the data; its jobs then count as new."""
-    try:
-        return load(task.data, data_dir.resolve(), download=required).sha256()
-    except MissingData:
-        if required:
-            raise
-        return ABSENT
 
 
 def describe_plan(suites: list[Suite], store: Store) -> dict[str, Any]:
@@ -56,7 +78,7 @@ def describe_plan(suites: list[Suite], store: Store) -> dict[str, Any]:
 
 
 def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
-    task, facts = suite.task, describe(suite.task.data)
+    task, facts = suite.task, suite.facts
     jobs = [
         {
             "label": job.label,
@@ -71,10 +93,10 @@ def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
     ]
     images = facts.num_test + round(task.data.val * facts.num_train)
     prediction_bytes = images * (facts.num_classes + 1) * 4 + RECORD_BYTES
-    weights = sum(parameter.numel() for parameter in empty_network(task).parameters())
+    weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
     return {
         "task": task.name,
-        "data": "absent" if suite.data_sha256 == ABSENT else "present",
+        "data": "not cached" if suite.data_sha256 == ABSENT else "present",
         "jobs": jobs,
         "impossible": {entry.label: entry.reason for entry in suite.entries if entry.reason},
         "epochs": sum(job["epochs"] for job in jobs if job["state"] in ("new", "partial")),
@@ -105,10 +127,11 @@ def suite_text(task: dict[str, Any]) -> str:
     counts = Counter(job["state"] for job in task["jobs"])
     states = ", ".join(f"{counts[state]} {state}" for state in ("done", "partial", "new"))
     states += f", {counts['diverged']} diverged" if counts["diverged"] else ""
+    disk = {name: text_from_bytes(task[f"{name}_bytes"]) for name in ("disk", "checkpoint")}
     impossible = "".join(f"\n{label}: {reason}" for label, reason in task["impossible"].items())
     return (
         f"{task['task']} (data {task['data']}, network of {task['network_parameters']:,} parameters)\n{grid}\n"
         f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train; about "
-        f"{task['disk_bytes'] / 1e6:.1f} MB of results, up to {task['checkpoint_bytes'] / 1e6:.1f} MB per running job"
+        f"{disk['disk']} of results, up to {disk['checkpoint']} per running job"
         f"{impossible}"
     )

@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
+from benchmark.cache import Folders
 from benchmark.data import prepare
 from benchmark.derive import combine, finished
+from benchmark.devices import data_budget
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
 from benchmark.outputs import Outputs, heading
@@ -28,8 +30,11 @@ class Context:
     """What running a job needs beside its description. Sent to worker processes."""
 
     results: Path
-    data_dir: Path
+    folders: Folders
     methods: Methods
+    budget: int | None = None
+    """Bytes of images that a job may keep on its device; None = a share of what is free there."""
+    jobs_per_device: int = 1
     keep_weights: bool = False
     keep_features: bool = False
     awaited: frozenset[Path] = frozenset()
@@ -69,7 +74,10 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     store, owner = context.store, job.needs[0] if job.takes_over else job
     if job.takes_over:
         finished(store, owner)
-    data = prepare(job.task.data, context.data_dir, job.split_seed, device)
+    budget = data_budget(device, context.jobs_per_device) if context.budget is None else context.budget
+    data = prepare(job.task.data, context.folders, job.split_seed, device, budget)
+    if data.sha256 != job.data_sha256:
+        raise ValueError("the images have changed since this job was planned; run the command again")
     trainer = Trainer(owner, context.methods, data, device)
     saver = Checkpoints(trainer, store, job.folder)
     outputs = Outputs(trainer, store, job.folder, context.keep_features)

@@ -16,6 +16,11 @@ def later(neutral: Any) -> Any:
     return dataclasses.field(default=neutral, metadata={"neutral": neutral})
 
 
+def unidentified(default: Any) -> Any:
+    """A field that says where something lies, not what is computed: no part of the identity."""
+    return dataclasses.field(default=default, metadata={"identified": False})
+
+
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """An instance of dataclass `cls`; unknown keys, wrong types and missing values are refused, naming `where`."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
@@ -95,7 +100,8 @@ def identity(config: Any) -> Any:
         return {
             f.name: identity(getattr(config, f.name))
             for f in dataclasses.fields(config)
-            if f.metadata.get("neutral", dataclasses.MISSING) != getattr(config, f.name)
+            if f.metadata.get("identified", True)
+            and f.metadata.get("neutral", dataclasses.MISSING) != getattr(config, f.name)
         }
     if isinstance(config, (list, tuple)):
         return [identity(item) for item in config]

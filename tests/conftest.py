@@ -9,11 +9,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmark.cache import Folders
 from benchmark.cli import main
+from benchmark.config import TaskConfig
+from benchmark.data import load
 from methods import Registry
 from run_all import make_registry
 
 ROOT = Path(__file__).resolve().parent.parent
+NOWHERE = Folders(Path("nowhere"), Path("nowhere"))
+"""For tasks whose images are made in memory."""
+PLENTY = 10**12
 
 TINY = """
 title = "tiny digits"
@@ -91,6 +97,10 @@ def registry() -> Registry:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+def data_hash(task: TaskConfig) -> str:
+    return load(task.data, NOWHERE)[1]
 
 
 def run_here(*arguments: object) -> subprocess.CompletedProcess[str]:

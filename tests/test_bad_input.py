@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TINY, run_all
+from tests.image_sets import write_class_folders
 
 PLUGIN = """
 from dataclasses import dataclass
@@ -20,6 +21,15 @@ class M(Derived):
     members = staticmethod(lambda config, seed, num_epochs: None)
     combine = staticmethod(lambda config, predictions, validation: Combination(predictions[0]))
 METHOD = M
+"""
+OWN = """
+extends = "cifar10-cpu"
+title = "Cats and dogs"
+[data]
+source = "folder"
+path = "pets"
+image_size = 32
+test_share = 0.5
 """
 BROKEN_TOML = 'title = "x"\nepochs = = 3\n'
 
@@ -75,8 +85,12 @@ def write(tmp_path: Path) -> dict[str, Path]:
         "bad_reference.toml": TINY.replace('reference = "CCL-SC"', 'reference = "nobody"'),
         "named.toml": 'name = "x"\n' + TINY,
         "method_number.toml": "method = 3\n" + TINY.split("[method")[0],
+        "own.toml": OWN,
+        "pathless.toml": OWN.replace('path = "pets"\n', ""),
         "file.txt": "not a folder",
     }
+    write_class_folders(tmp_path / "pets", 2, ("cat",))
+    (tmp_path / "pets" / "dog").mkdir()
     for name, text in texts.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -133,8 +147,30 @@ CASES = [
     (["--datasets", "{bad_choice.toml}"], "did you mean 'paper'"),
     (["--datasets", "{bad_coverage.toml}"], "coverages are per cent"),
     (["--datasets", "{bad_channels.toml}"], "has 1 channel"),
-    (["--datasets", "celeba"], "cannot be read by this version yet"),
-    (["--datasets", "imagenet"], "cannot be read by this version yet"),
+    (["--datasets", "celeba"], r"no CelebA in .*list_attr_celeba.txt.*--data-dir"),
+    (["--datasets", "imagenet"], r"no '.*imagenet/train'.*image-net.org.*--data-dir"),
+    (["--datasets", "svhn"], "no whole SVHN in .*--data-dir"),
+    (["prepare"], "required: TASK"),
+    (["prepare", "cifar11"], "did you mean 'cifar10'"),
+    (["prepare", "celeba"], "celeba: no CelebA in"),
+    (
+        ["prepare", "imagenet", "--set", "data.cache_size=100"],
+        "image_size = 224 must be positive and at most cache_size",
+    ),
+    (["--datasets", "{own.toml}"], "class folder '.*dog' has no image"),
+    (["prepare", "{own.toml}"], "class folder '.*dog' has no image"),
+    (["--datasets", "{own.toml}", "--dry-run"], "class folder '.*dog' has no image"),
+    (["--datasets", "{own.toml}", "--set", "data.path=no/where"], "'no/where' does not exist"),
+    (["--datasets", "{own.toml}", "--set", "data.classes=3"], r"has 2 class folder\(s\), expected 3"),
+    (["--datasets", "{pathless.toml}"], "needs the path of your data"),
+    (["--data-budget", "lots"], "expected an amount of memory such as 500MB or 2GB, got 'lots'"),
+    (["--data-budget", "-1"], "expected an amount|expected one argument"),
+    (["--set", "augment.crop_scale=0.5"], "must be two shares in order"),
+    (["--set", "augment.color_jitter=-1"], "must not be negative"),
+    (["--set", "data.val_images=5"], "val_images is a part of the official_val split"),
+    (["--set", "data.cache_size=10"], "must be positive and at most cache_size"),
+    (["--set", "data.attribute=Bald"], "means nothing to source 'digits'"),
+    (["--datasets", "gaussians", "--set", "augment.color_jitter=0.4"], "needs 8-bit images"),
     (["--datasets", "cifar10", "--data-dir", "{file.txt}"], "--data-dir"),
     (["--datasets"], "expected at least one argument"),
     (["--methods"], "expected at least one argument"),
@@ -163,7 +199,6 @@ CASES = [
     (["--set", "data.val=0.999"], "leaves fewer than 2"),
     (["--set", "data.official_val=true", "--set", "data.val=0"], "no validation split of its own"),
     (["--set", "data.image_size=32"], "is 8×8"),
-    (["--set", "augment.color_jitter=0.4"], "cannot be computed by this version yet"),
     (["--set", "optimizer.name=adam"], "momentum belongs to sgd"),
     (["--set", "network.name=vgg16"], "belong to small_cnn"),
     (["--set", "checkpoint=best", "--set", "data.val=0"], "needs validation images"),
@@ -204,7 +239,7 @@ CASES = [
     (["--methods", "sr", "--set", "method.ccl_sc.nonsense=1"], "unknown key"),
     (["--set", "data.source=DIGITS"], "did you mean 'digits'"),
     (["--dry-run", "--set", "data.image_size=32"], "is 8×8"),
-    (["--dry-run", "--set", "augment.color_jitter=0.4"], "cannot be computed"),
+    (["--datasets", "cifar10", "--dry-run", "--set", "data.image_size=64"], "is 32×32"),
 ]
 
 
@@ -227,7 +262,12 @@ def test_one_line_and_exit_code_2(
     def no_network(*_: object, **__: object) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", no_network)
+    for downloader in (
+        "cifar.download_and_extract_archive",
+        "svhn.download_url",
+        "celeba.download_file_from_google_drive",
+    ):
+        monkeypatch.setattr(f"torchvision.datasets.{downloader}", no_network)
     monkeypatch.chdir(tmp_path)
     words = [re.sub(r"\{(.+?)\}", lambda m: str(made[m[1]]), word) for word in arguments]
     if "--datasets" not in words and (not words or words[0].startswith("-")):

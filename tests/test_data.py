@@ -1,175 +1,115 @@
-"""Sources, splits, batches and augmentations."""
+"""Splits and batches: what a job sees depends on the seed alone, and not on where its images lie."""
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
-from torchvision.transforms.functional import crop, hflip, pad
 
 from benchmark import rng
-from benchmark.augment import augment, normalise
+from benchmark.cache import Folders
 from benchmark.config import AugmentConfig, DataConfig, load_task
-from benchmark.data import DataSet, batch_bounds, load, prepare
+from benchmark.data import DataSet, batch_bounds, facts_of, load, prepare
+from benchmark.devices import choose_devices, data_budget
 from benchmark.errors import UserError
-from benchmark.sources import Images, Loaded, describe, gaussians, get_source
+from benchmark.pixels import Resident, Streamed
+from benchmark.sources import Images, Loaded
+from benchmark.trainer import Trainer
+from tests.conftest import NOWHERE, PLENTY
+from tests.image_sets import WNIDS, write_celeba, write_imagenet
 
 CPU = torch.device("cpu")
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+RGB = {"mean": (0.5,) * 3, "std": (0.2,) * 3}
 
 
-def digits(val: float = 0.1, seed: int = 0) -> DataSet:
-    return prepare(DataConfig("digits", (0.3,), (0.3,), val), Path("data"), seed, CPU)
+def digits(val: float = 0.1, seed: int = 0, **changes: object) -> DataSet:
+    config = replace(DataConfig("digits", (0.3,), (0.3,), val), **changes)  # type: ignore[arg-type]
+    return prepare(config, NOWHERE, seed, CPU, PLENTY)
 
 
-@pytest.mark.parametrize("name", ["digits", "gaussians"])
-def test_embedded_sources_are_what_they_say(name: str) -> None:
-    config = load_task(name).data
-    loaded, facts = load(config, Path("data")), describe(config)
-    assert len(loaded.train.labels) == facts.num_train
-    assert len(loaded.test.labels) == facts.num_test
-    assert loaded.train.images.shape[1:] == facts.shape
-    assert set(loaded.test.labels) == set(range(facts.num_classes))
-    assert loaded.sha256() == get_source(name).load(config, Path("data"), download=False).sha256()
+def shown(data: DataSet, split: str) -> torch.Tensor:
+    return torch.cat(list(data.eval_batches(getattr(data, split), 50)))
 
 
-def test_digits_train_and_test_are_disjoint_parts_of_the_set() -> None:
-    loaded = load(load_task("digits").data, Path("data"))
-    images = np.concatenate([loaded.train.images, loaded.test.images]).reshape(1797, -1)
-    from sklearn.datasets import load_digits
-
-    ours, original = (sorted(map(bytes, x.astype(np.uint8))) for x in (images, load_digits().data * 15))
-    assert ours == original
-
-
-class TestGaussians:
-    loaded = gaussians.load(DataConfig("gaussians", (0.0,), (1.0,)), Path("data"), download=False)
-
-    def test_posterior_by_hand_for_one_image(self) -> None:
-        """Sum the ten class densities over the four noise levels with plain scipy."""
-        from scipy.stats import multivariate_normal
-
-        random = np.random.Generator(np.random.PCG64(gaussians.SEED))
-        prototypes = gaussians.draw_prototypes(random)
-        loud = np.flatnonzero(self.loaded.test.images.std(axis=(1, 2, 3)) > 8)[0]
-        for index in (0, loud):
-            x = self.loaded.test.images[index].reshape(-1).astype(float)
-            log_density = np.array(
-                [
-                    [multivariate_normal(mu.reshape(-1), s**2).logpdf(x) for s in gaussians.NOISE_LEVELS]
-                    for mu in prototypes
-                ]
-            )
-            density = np.exp(log_density - log_density.max()).sum(axis=1)
-            assert self.loaded.posterior[index] == pytest.approx(density / density.sum(), abs=1e-9)
-
-    def test_posterior_is_calibrated(self) -> None:
-        """The Bayes error that the posterior promises is the one the labels show."""
-        posterior, labels = self.loaded.posterior, self.loaded.test.labels
-        promised, seen = 1 - posterior.max(1).mean(), (posterior.argmax(1) != labels).mean()
-        assert promised == pytest.approx(seen, abs=4 * np.sqrt(0.2 * 0.8 / len(labels)))
-        assert 0.15 < seen < 0.25
-
-    def test_subsets_keep_image_and_posterior_together(self) -> None:
-        part = self.loaded.subset(100, 300)
-        assert len(part.train.labels) == 100
-        index = next(i for i, x in enumerate(self.loaded.test.images) if (x == part.test.images[7]).all())
-        assert (part.posterior[7] == self.loaded.posterior[index]).all()
-
-
-def write_cifar(folder: Path, label_bytes: int, files: dict[str, int]) -> np.ndarray:
-    """Small files in the exact official layout; the label repeats in the first pixel."""
-    folder.mkdir(parents=True)
-    random, rows = np.random.Generator(np.random.PCG64(0)), []
-    for name, count in files.items():
-        part = random.integers(0, 256, (count, label_bytes + 3072), dtype=np.uint8)
-        part[:, label_bytes - 1] = np.arange(count) % 10
-        part[:, label_bytes] = part[:, label_bytes - 1]
-        part.tofile(folder / name)
-        rows.append(part)
-    return np.concatenate(rows)
-
-
-@pytest.mark.parametrize(("source", "label_bytes"), [("cifar10", 1), ("cifar100", 2)])
-def test_cifar_binary(tmp_path: Path, source: str, label_bytes: int) -> None:
-    files = {f"data_batch_{i}.bin": 6 for i in range(1, 6)} if source == "cifar10" else {"train.bin": 30}
-    test = "test_batch.bin" if source == "cifar10" else "test.bin"
-    folder = tmp_path / ("cifar-10-batches-bin" if source == "cifar10" else "cifar-100-binary")
-    rows = write_cifar(folder, label_bytes, {**files, test: 12})
-    loaded = get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
-    assert loaded.train.images.shape == (30, 3, 32, 32)
-    assert loaded.test.images.shape == (12, 3, 32, 32)
-    assert (loaded.train.images[:, 0, 0, 0] == loaded.train.labels).all()
-    assert (loaded.train.images[3, 2, 31, 31] == rows[3, -1]).all()
-    (folder / test).write_bytes(b"short")
-    with pytest.raises(UserError, match="cut short"):
-        get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
-
-
-@pytest.mark.parametrize("source", ["cifar10", "cifar100"])
-def test_cifar_python_version_gives_the_same_arrays(
-    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """torchvision's class reads its own files; here it is handed ones we wrote, with its checksums switched off."""
-    import pickle
-
-    from torchvision import datasets
-
-    cls = {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[source]
-    monkeypatch.setattr(cls, "_check_integrity", lambda self: True)
-    random = np.random.Generator(np.random.PCG64(0))
-    key = "labels" if source == "cifar10" else "fine_labels"
-    folder = tmp_path / cls.base_folder
-    folder.mkdir()
-    monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *a: True)
-    pixels = {}
-    for name, _ in cls.train_list + cls.test_list:
-        pixels[name] = random.integers(0, 256, (4, 3072), dtype=np.uint8)
-        (folder / name).write_bytes(pickle.dumps({"data": pixels[name], key: [0, 1, 2, 3]}))
-    (folder / cls.meta["filename"]).write_bytes(pickle.dumps({cls.meta["key"]: [str(i) for i in range(10)]}))
-    loaded = get_source(source).load(DataConfig(source, (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
-    expected = np.concatenate([pixels[name] for name, _ in cls.train_list]).reshape(-1, 3, 32, 32)
-    assert (loaded.train.images == expected).all()
-    assert loaded.test.labels.tolist() == [0, 1, 2, 3]
-
-
-def test_missing_cifar_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_network(*arguments: object, **options: object) -> None:
-        raise OSError("no network")
-
-    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", no_network)
-    with pytest.raises(UserError, match=r"cifar-100-binary.*--data-dir"):
-        get_source("cifar100").load(DataConfig("cifar100", (0.5,) * 3, (0.2,) * 3), tmp_path, download=True)
-
-
-def test_a_plan_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmark.planning import ABSENT, hash_of_data
-
-    def download(*arguments: object, **options: object) -> None:
-        raise AssertionError("a download was tried")
-
-    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", download)
-    assert hash_of_data(load_task("cifar10"), tmp_path, required=False) == ABSENT
-    assert list(tmp_path.iterdir()) == []
+def as_bytes(images: torch.Tensor) -> list[bytes]:
+    return sorted(map(bytes, images.flatten(1).numpy()))
 
 
 def test_labels_out_of_range_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmark.sources import digits as source
 
-    images = Images(np.zeros((4, 1, 8, 8), np.uint8), np.array([0, 1, 2, 10]))
+    images = Images.of(np.zeros((4, 1, 8, 8), np.uint8), np.array([0, 1, 2, 10]))
     monkeypatch.setattr(source, "load", lambda config, data_dir, download: Loaded(images, images))
     with pytest.raises(UserError, match="label 10"):
-        load(DataConfig("digits", (0.111,), (0.3,)), Path("data"))
+        load(DataConfig("digits", (0.111,), (0.3,)), NOWHERE)
+
+
+def test_a_plan_downloads_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmark.planning import ABSENT, find_data
+
+    def download(*arguments: object, **options: object) -> None:
+        raise AssertionError("a download was tried")
+
+    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", download)
+    monkeypatch.setattr("torchvision.datasets.svhn.download_url", download)
+    folders = Folders(tmp_path, tmp_path / "cache")
+    for name in ("cifar10", "svhn", "celeba", "imagenet"):
+        found = find_data(load_task(name), folders, required=False)
+        assert found.sha256 == ABSENT
+        assert found.facts.num_train > 50_000 or name == "cifar10"
+    write_celeba(tmp_path)
+    assert find_data(load_task("celeba"), folders, required=False).sha256 == ABSENT
+    assert [path.name for path in tmp_path.iterdir()] == ["celeba"]
 
 
 def test_validation_split_is_a_disjoint_part_that_depends_on_the_seed_alone() -> None:
     a, b, other = digits(), digits(), digits(seed=1)
     assert (len(a.train), len(a.val)) == (360, 40)
-    assert torch.equal(a.val.images, b.val.images)
-    assert not torch.equal(a.val.images, other.val.images)
-    together = torch.cat([a.train.images, a.val.images]).flatten(1)
-    whole = digits(val=0.0).train.images.flatten(1)
-    assert sorted(map(bytes, together.numpy())) == sorted(map(bytes, whole.numpy()))
-    assert digits(val=0.0).val is None
+    assert torch.equal(shown(a, "val"), shown(b, "val"))
+    assert not torch.equal(shown(a, "val"), shown(other, "val"))
+    together = torch.cat([shown(a, "train"), shown(a, "val")])
+    assert as_bytes(together) == as_bytes(shown(digits(val=0.0), "train"))
+
+
+def test_no_validation_split_means_that_everything_is_trained_on() -> None:
+    whole = digits(val=0.0)
+    assert whole.val is None
+    assert len(whole.train) == 400
+
+
+def test_the_tuning_split_of_the_paper_is_a_fifth_of_the_training_images() -> None:
+    data = digits(val=0.2)
+    assert (len(data.train), len(data.val)) == (320, 80)
+
+
+class TestOfficialSplits:
+    @pytest.fixture
+    def folders(self, tmp_path: Path) -> Folders:
+        write_celeba(tmp_path)
+        return Folders(tmp_path, tmp_path / "cache")
+
+    def sizes(self, folders: Folders, **changes: object) -> tuple[int, int | None, int]:
+        config = replace(DataConfig("celeba", **RGB, image_size=16), **changes)  # type: ignore[arg-type]
+        data = prepare(config, folders, 0, CPU, PLENTY)
+        return len(data.train), None if data.val is None else len(data.val), len(data.test)
+
+    def test_official_validation(self, folders: Folders) -> None:
+        assert self.sizes(folders, official_val=True) == (12, 4, 6)
+        assert self.sizes(folders, official_val=True, val_images=3, train_images=10, test_images=5) == (10, 3, 5)
+
+    def test_the_official_validation_images_are_left_alone_unless_asked_for(self, folders: Folders) -> None:
+        assert self.sizes(folders) == (12, None, 6)
+        assert self.sizes(folders, val=0.25) == (9, 3, 6)
+
+    def test_facts_are_counted_where_the_images_are_there(self, folders: Folders) -> None:
+        config = DataConfig("celeba", **RGB, image_size=16, test_holdout=2)
+        assert facts_of(config, None).num_train == 162_770
+        counted = facts_of(config, load(config, folders)[0])
+        assert (counted.num_train, counted.num_test) == (12, 4)
 
 
 def test_an_epoch_shows_each_image_once_and_epochs_differ() -> None:
@@ -187,7 +127,23 @@ def test_batches_carry_what_their_indices_say_and_views_differ() -> None:
     assert len(batch.views) == 2
     assert not torch.equal(*batch.views)
     plain = next(data.batches(32, 0, 0, AugmentConfig(), 1))
-    assert torch.equal(plain.images, data.normalise(data.train.images[plain.indices]))
+    assert torch.equal(plain.images, shown(data, "train")[plain.indices])
+
+
+def test_crops_and_flips_are_those_of_earlier_versions() -> None:
+    """Results made before there were other augmentations keep their bits."""
+    data = digits()
+    batch = next(data.batches(32, 0, 0, AugmentConfig(2, True), 1))
+    draws = rng.generator(0, "augmentation", 0, 0)
+    offsets = torch.randint(0, 5, (2, 32, 1), generator=draws)
+    mirrored = torch.rand(32, 1, generator=draws) < 0.5
+    black = -0.3 / 0.3
+    for index in range(32):
+        original = shown(data, "train")[batch.indices[index]]
+        padded = torch.nn.functional.pad(original, (2,) * 4, value=black)
+        top, left = offsets[:, index, 0]
+        expected = padded[:, top : top + 8, left : left + 8]
+        assert torch.equal(batch.images[index], expected.flip(2) if mirrored[index] else expected)
 
 
 @pytest.mark.parametrize(
@@ -197,37 +153,145 @@ def test_a_last_batch_of_one_joins_the_one_before(count: int, bounds: list[tuple
     assert batch_bounds(count, 4) == bounds
 
 
-@pytest.mark.parametrize("config", [AugmentConfig(4, True), AugmentConfig(3, False), AugmentConfig(0, True)])
-def test_augmentation_equals_torchvision_with_the_same_draws(config: AugmentConfig) -> None:
-    g = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (64, 3, 12, 10), generator=g).to(torch.uint8)
-    ours = augment(images, config, torch.Generator().manual_seed(5))
-    draws = torch.Generator().manual_seed(5)
-    offsets = torch.randint(0, 2 * config.crop_padding + 1, (2, 64), generator=draws)
-    mirrored = torch.rand(64, generator=draws) < (0.5 if config.flip else 0)
-    for i in range(64):
-        expected = crop(pad(images[i], [config.crop_padding] * 4), int(offsets[0, i]), int(offsets[1, i]), 12, 10)
-        assert torch.equal(ours[i], hflip(expected) if mirrored[i] else expected)
+SETS = {
+    "8-bit": DataConfig("digits", (0.3,), (0.3,), 0.1, test_holdout=100),
+    "floats": DataConfig("gaussians", (0.0,), (7.0,), 0.1, train_images=700, test_images=400),
+    "mapped": DataConfig("celeba", **RGB, image_size=16, official_val=True),
+    "mapped, part": DataConfig("celeba", **RGB, image_size=16, val=0.25, train_images=10),
+    "mapped, different sizes": DataConfig("imagenet", **RGB, image_size=20, cache_size=24, folders=WNIDS),
+    "mapped, different sizes, part": DataConfig(
+        "imagenet", **RGB, image_size=20, cache_size=24, folders=WNIDS, val=0.3, train_images=15
+    ),
+}
+AUGMENTATIONS = [AugmentConfig(), AugmentConfig(2, True), AugmentConfig(1, True, True, 0.4)]
 
 
-def test_augmentation_draws_are_uniform() -> None:
-    """A single bright pixel shows the offset and the flip of each image."""
-    images = torch.zeros(18_000, 1, 5, 5)
-    images[:, :, 1, 1] = 1
-    out = augment(images, AugmentConfig(1, True), torch.Generator().manual_seed(0))
-    counts = out.sum((0, 1))
-    assert counts.sum() == 18_000
-    seen = counts[counts > 0]
-    assert len(seen) == 3 * 5
-    rows = counts.sum(1)[:3]
-    assert (rows - 6000).abs().max() < 4 * (18_000 * 2 / 9) ** 0.5
+@pytest.fixture(scope="module")
+def image_folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    root = tmp_path_factory.mktemp("data")
+    write_celeba(root)
+    write_imagenet(root)
+    return Folders(root, root / "cache")
 
 
-def test_normalise() -> None:
-    pixels = torch.tensor([[[[0, 255]]]], dtype=torch.uint8)
-    assert normalise(pixels, torch.tensor([0.5]), torch.tensor([0.25])).flatten().tolist() == [-2.0, 2.0]
-    floats = torch.tensor([[[[3.0]]]])
-    assert normalise(floats, torch.tensor([1.0]), torch.tensor([2.0])).item() == 1.0
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("augmentation", AUGMENTATIONS, ids=["plain", "crop", "everything"])
+@pytest.mark.parametrize("config", SETS.values(), ids=SETS)
+def test_resident_and_streamed_batches_are_equal_to_the_bit(
+    config: DataConfig, augmentation: AugmentConfig, device: str, image_folders: Folders
+) -> None:
+    if config.source == "gaussians" and augmentation.color_jitter:
+        augmentation = replace(augmentation, color_jitter=0.0)
+    where = torch.device(device)
+    resident, streamed = (prepare(config, image_folders, 3, where, budget) for budget in (PLENTY, 0))
+    for split in ("train", "val", "test"):
+        if getattr(resident, split) is not None:
+            assert isinstance(getattr(resident, split).pixels, Resident)
+            assert isinstance(getattr(streamed, split).pixels, Streamed)
+            assert torch.equal(*(shown(data, split) for data in (resident, streamed)))
+    for epoch in (0, 1):
+        pairs = zip(*(data.batches(5, 3, epoch, augmentation, 2) for data in (resident, streamed)), strict=True)
+        for ours, theirs in pairs:
+            assert torch.equal(ours.indices, theirs.indices)
+            assert torch.equal(ours.labels, theirs.labels)
+            assert all(torch.equal(*views) for views in zip(ours.views, theirs.views, strict=True))
+
+
+def test_the_budget_is_spent_on_the_training_images_first(image_folders: Folders) -> None:
+    config = SETS["mapped"]
+    image = 3 * 16 * 16
+    for budget, expected in ((22 * image, "RRR"), (16 * image, "RRS"), (12 * image, "RSS"), (9 * image, "SRS")):
+        data = prepare(config, image_folders, 0, CPU, budget)
+        kinds = "".join(type(split.pixels).__name__[0] for split in (data.train, data.val, data.test))
+        assert kinds == expected
+
+
+def test_a_mapped_set_stays_where_it_lies_on_the_cpu(image_folders: Folders) -> None:
+    """So worker processes share its pages. Nothing that is done to a tensor reaches the file."""
+    data = prepare(SETS["mapped"], image_folders, 0, CPU, PLENTY)
+    loaded, _ = load(SETS["mapped"], image_folders)
+    assert data.train.pixels.held.data_ptr() == np.asarray(loaded.train.pictures).ctypes.data
+    before = shown(data, "train")
+    data.train.pixels.held[0] += 1
+    load.cache_clear()
+    assert torch.equal(shown(prepare(SETS["mapped"], image_folders, 0, CPU, PLENTY), "train"), before)
+
+
+def test_a_stream_uses_one_thread_and_no_process_and_leaves_none(image_folders: Folders) -> None:
+    data = prepare(SETS["mapped"], image_folders, 0, CPU, 0)
+    before, children = threading.active_count(), psutil.Process().children()
+    batches = data.batches(4, 0, 0, AugmentConfig(), 1)
+    next(batches)
+    assert threading.active_count() == before + 1
+    assert psutil.Process().children() == children
+    batches.close()
+    assert threading.active_count() == before
+
+
+def test_a_stream_reads_no_more_than_two_batches_ahead(image_folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmark.pixels import Stacked
+
+    data = prepare(SETS["mapped"], image_folders, 0, CPU, 0)
+    filled: list[int] = []
+    fill = Stacked.fill
+    monkeypatch.setattr(Stacked, "fill", lambda self, rows, out: (filled.append(len(rows)), fill(self, rows, out)))
+    batches = data.batches(2, 0, 0, AugmentConfig(), 1)
+    for taken in range(1, 7):
+        next(batches)
+        assert len(filled) <= taken + 2
+
+
+def test_an_error_while_reading_ahead_reaches_the_reader(
+    image_folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmark.pixels import Stacked
+
+    def fails(self: Stacked, rows: np.ndarray, out: np.ndarray) -> None:
+        raise OSError("the disk is gone")
+
+    data = prepare(SETS["mapped"], image_folders, 0, CPU, 0)
+    monkeypatch.setattr(Stacked, "fill", fails)
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(data.batches(4, 0, 0, AugmentConfig(), 1))
+
+
+def test_the_default_budget_is_a_share_of_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = type("Memory", (), {"available": 1000})
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    assert data_budget(CPU, 1) == 500
+    assert data_budget(CPU, 4) == 125
+    assert choose_devices("cpu", 3, 1) == ["cpu"] * 3
+
+
+def test_test_labels_are_read_only_by_the_final_evaluation(tiny: Path, tmp_path: Path) -> None:
+    """A whole training with test labels that cannot be touched; the last step needs them."""
+    from benchmark.outputs import Outputs
+    from benchmark.store import Store
+    from methods import Registry
+    from tests.test_trainer import make_job
+
+    class Forbidden:
+        def __len__(self) -> int:
+            return 200
+
+        def __getattr__(self, name: str) -> None:
+            raise AssertionError("test labels were read")
+
+        def __getitem__(self, key: object) -> None:
+            raise AssertionError("test labels were read")
+
+    registry = Registry()
+    job = make_job(tiny, "SAT", registry, "checkpoint=best")
+    data = prepare(job.task.data, NOWHERE, 0, CPU, PLENTY)
+    sealed = replace(data, test=replace(data.test, labels=Forbidden()))
+    trainer = Trainer(job, registry, sealed, CPU)
+    state = trainer.start()
+    while state.epoch < job.task.epochs:
+        state = trainer.run_epoch(state)
+    method = trainer.chosen(state)
+    assert len(trainer.predict(method, sealed.test).logits) == 200
+    with pytest.raises(AssertionError, match="test labels were read"):
+        Outputs(trainer, Store(tmp_path), Path("x")).measured(method)
 
 
 def test_streams_depend_on_every_part_of_the_key() -> None:

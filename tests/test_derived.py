@@ -16,10 +16,11 @@ from benchmark.evaluate import measure
 from benchmark.jobs import Entry, Suite, plan
 from benchmark.names import name_at
 from benchmark.runner import Context, run_job
+from benchmark.sources import describe
 from benchmark.store import Store, at_epoch
 from benchmark.tables import build_tables
 from methods import Registry
-from tests.conftest import TINY, run_all, run_here
+from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here
 from tests.test_grid import files, predictions_and_tables
 
 CPU = torch.device("cpu")
@@ -31,7 +32,9 @@ DERIVED = 2 * 4
 
 def entries_of(tiny: Path, registry: Registry, *labels: str, overrides: tuple[str, ...] = ()) -> dict[str, Entry]:
     task = load_task(str(tiny), overrides)
-    return {name_at(entry.label, entry.coverage): entry for entry in plan(task, labels, [0, 1], registry, "hash")}
+    return {
+        name_at(entry.label, entry.coverage): entry for entry in plan(task, labels, [0, 1], registry, data_hash(task))
+    }
 
 
 def test_members_are_the_grids_own_runs_and_further_seeds(tiny: Path, registry: Registry) -> None:
@@ -41,7 +44,7 @@ def test_members_are_the_grids_own_runs_and_further_seeds(tiny: Path, registry: 
     further = [need.seed for job in ensemble for need in job.needs[1:]]
     assert len(set(further)) == 2
     assert not set(further) & {0, 1}
-    suite = Suite(sr[0].task, tuple(entries.values()), (100.0,), "SR", {}, "hash")
+    suite = Suite(sr[0].task, tuple(entries.values()), (100.0,), "SR", {}, "hash", describe(sr[0].task.data))
     folders = [job.folder for job in suite.jobs()]
     assert len(folders) == len(set(folders)) == 2 + 2 + 2
     for job in suite.jobs():
@@ -192,7 +195,7 @@ def test_taken_over_weights_are_those_of_the_run_itself(
     """Without kept weights the job trains them again, to the same bits."""
     _, results = whole
     job = entries_of(tiny, registry, "MC-dropout")["MC-dropout"].jobs[0]
-    context = Context(tmp_path / "r", Path("data"), registry)
+    context = Context(tmp_path / "r", NOWHERE, registry)
     epochs: list[float] = []
     run_job(job.needs[0], context, CPU, lambda values: None)
     run_job(job, context, CPU, lambda values: epochs.append(values["epochs_done"]))
@@ -206,7 +209,7 @@ def test_taken_over_weights_are_those_of_the_run_itself(
 
 def test_with_kept_weights_nothing_is_trained(tiny: Path, tmp_path: Path, registry: Registry) -> None:
     job = entries_of(tiny, registry, "MC-dropout")["MC-dropout"].jobs[0]
-    context = Context(tmp_path / "r", Path("data"), registry, awaited=frozenset([job.needs[0].folder]))
+    context = Context(tmp_path / "r", NOWHERE, registry, awaited=frozenset([job.needs[0].folder]))
     run_job(job.needs[0], context, CPU, lambda values: None)
     epochs: list[float] = []
     run_job(job, context, CPU, lambda values: epochs.append(values["epochs_done"]))
@@ -296,7 +299,7 @@ def test_killed_between_its_cycles_it_ends_with_the_same_bits(
 ) -> None:
     _, results = whole
     job = entries_of(tiny, registry, "Snapshot ensemble")["Snapshot ensemble"].jobs[0]
-    context = Context(tmp_path / "r", Path("data"), registry, keep_features=True)
+    context = Context(tmp_path / "r", NOWHERE, registry, keep_features=True)
 
     def stop(values: dict[str, Any]) -> None:
         if values["epochs_done"] == 4:
@@ -352,10 +355,11 @@ def test_held_out_test_images_are_drawn_by_the_seed(tiny: Path, tmp_path: Path, 
     from benchmark.data import prepare
 
     task = load_task(str(tiny), ["data.test_holdout=50"])
-    sets = [prepare(task.data, tmp_path, seed, CPU).test for seed in (0, 0, 1)]
-    assert [len(split) for split in sets] == [150, 150, 150]
-    assert torch.equal(sets[0].images, sets[1].images)
-    assert not torch.equal(sets[0].images, sets[2].images)
+    sets = [prepare(task.data, NOWHERE, seed, CPU, PLENTY) for seed in (0, 0, 1)]
+    images = [next(data.eval_batches(data.test, 200)) for data in sets]
+    assert [len(data.test) for data in sets] == [150, 150, 150]
+    assert torch.equal(images[0], images[1])
+    assert not torch.equal(images[0], images[2])
     result = run_here("--datasets", tiny, "--set", "data.test_holdout=200", "--results", tmp_path / "r")
     assert result.returncode == 2
     assert "leaves no test image" in result.stderr

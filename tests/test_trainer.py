@@ -19,17 +19,19 @@ from benchmark.runner import Context, run_job
 from benchmark.store import CHECKPOINT, PREDICTION, Store
 from benchmark.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain
 from methods import Registry
+from tests.conftest import NOWHERE, PLENTY, data_hash
 
 CPU = torch.device("cpu")
 LABELS = ["SR", "DG", "SAT", "SAT+EM", "CCL-SC"]
 
 
 def make_job(tiny: Path, label: str, methods: Methods, *overrides: str, seed: int = 0) -> Job:
-    return plan(load_task(str(tiny), overrides), [label], [seed], methods, "hash")[0].jobs[0]
+    task = load_task(str(tiny), overrides)
+    return plan(task, [label], [seed], methods, data_hash(task))[0].jobs[0]
 
 
 def make_trainer(job: Job, methods: Methods) -> Trainer:
-    return Trainer(job, methods, prepare(job.task.data, Path("data"), job.seed, CPU), CPU)
+    return Trainer(job, methods, prepare(job.task.data, NOWHERE, job.seed, CPU, PLENTY), CPU)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def test_methods_of_a_seed_share_start_batches_and_dropout(tiny: Path) -> None:
     methods = Listed({"quiet": quiet, "noisy": noisy})
     for name in ("quiet", "noisy"):
         task = replace(load_task(str(tiny)), method={})
-        trainer = make_trainer(plan(task, [name], [0], methods, "hash")[0].jobs[0], methods)
+        trainer = make_trainer(plan(task, [name], [0], methods, data_hash(task))[0].jobs[0], methods)
         trainer.run_epoch(trainer.start())
     assert len(quiet.seen) == len(noisy.seen) == 5
     for (i, x, f, p), (i2, x2, f2, p2) in zip(quiet.seen, noisy.seen, strict=True):
@@ -96,7 +98,7 @@ def test_dropout_of_the_network_comes_from_the_model_stream(tiny: Path) -> None:
     methods = Listed({"dropped": Dropped, "other": other})
     task = replace(load_task(str(tiny)), method={})
     for label in ("witness", "other"):
-        trainer = make_trainer(plan(task, [label], [0], methods, "hash")[0].jobs[0], methods)
+        trainer = make_trainer(plan(task, [label], [0], methods, data_hash(task))[0].jobs[0], methods)
         trainer.run_epoch(trainer.start())
     masks = [[m for m in cls.seen if isinstance(m, Tensor)] for cls in (Dropped, other)]
     assert all(torch.equal(a, b) for a, b in zip(*masks, strict=True))
@@ -142,7 +144,7 @@ def test_resumed_equals_unbroken_to_the_bit(
 ) -> None:
     """Interrupted after any epoch, also between the phases, on a network with dropout and augmentation."""
     job = make_job(tiny, label, registry)
-    whole, broken = (Context(tmp_path / name, Path("data"), registry) for name in ("whole", "broken"))
+    whole, broken = (Context(tmp_path / name, NOWHERE, registry) for name in ("whole", "broken"))
     run_job(job, whole, CPU, lambda values: None)
 
     def stop(values: dict[str, Any]) -> None:
@@ -169,7 +171,7 @@ def test_resumed_equals_unbroken_to_the_bit(
 def test_a_damaged_checkpoint_is_moved_aside_and_the_job_starts_again(
     tiny: Path, tmp_path: Path, registry: Registry
 ) -> None:
-    job, context = make_job(tiny, "SR", registry), Context(tmp_path / "r", Path("data"), registry)
+    job, context = make_job(tiny, "SR", registry), Context(tmp_path / "r", NOWHERE, registry)
     trainer = make_trainer(job, registry)
     buffer = io.BytesIO()
     torch.save({**state_to_plain(trainer.run_epoch(trainer.start())), "seconds": 1.0, "environments": []}, buffer)
@@ -201,7 +203,7 @@ def test_checkpoints_are_plain_and_load_without_running_code(tiny: Path, registr
 def test_resuming_elsewhere_is_allowed_and_recorded(
     tiny: Path, tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, context = make_job(tiny, "SR", registry), Context(tmp_path / "r", Path("data"), registry)
+    job, context = make_job(tiny, "SR", registry), Context(tmp_path / "r", NOWHERE, registry)
 
     def stop(values: dict[str, Any]) -> None:
         if values["epochs_done"] == 3:
@@ -215,7 +217,7 @@ def test_resuming_elsewhere_is_allowed_and_recorded(
 
 
 def test_keep_weights_keeps_a_checkpoint_that_predicts_the_same(tiny: Path, tmp_path: Path, registry: Registry) -> None:
-    job, context = make_job(tiny, "SAT", registry), Context(tmp_path, Path("data"), registry, keep_weights=True)
+    job, context = make_job(tiny, "SAT", registry), Context(tmp_path, NOWHERE, registry, keep_weights=True)
     run_job(job, context, CPU, lambda values: None)
     trainer = make_trainer(job, registry)
     state = state_from_plain(trainer, torch.load(tmp_path / job.folder / CHECKPOINT, weights_only=True))
@@ -229,7 +231,7 @@ def test_keep_weights_keeps_a_checkpoint_that_predicts_the_same(tiny: Path, tmp_
 def test_a_crash_between_record_and_clean_up_leaves_nothing_for_good(
     tiny: Path, tmp_path: Path, registry: Registry
 ) -> None:
-    job, context = make_job(tiny, "SR", registry), Context(tmp_path, Path("data"), registry)
+    job, context = make_job(tiny, "SR", registry), Context(tmp_path, NOWHERE, registry)
     run_job(job, context, CPU, lambda values: None)
     for name in (CHECKPOINT, "error.txt", ".record.json.123.tmp"):
         (tmp_path / job.folder / name).write_bytes(b"left over")
@@ -262,7 +264,7 @@ def test_best_checkpoint_is_the_earliest_with_the_best_validation_accuracy(tiny:
 
 def test_a_network_that_overflows_in_its_last_step_is_no_result(tiny: Path, tmp_path: Path, registry: Registry) -> None:
     settings = ("epochs=1", "batch_size=200", "optimizer.lr=1e30")
-    job, context = make_job(tiny, "SR", registry, *settings), Context(tmp_path, Path("data"), registry)
+    job, context = make_job(tiny, "SR", registry, *settings), Context(tmp_path, NOWHERE, registry)
     with pytest.raises(Diverged, match="not finite"):
         run_job(job, context, CPU, lambda values: None)
     assert context.store.state(job.folder) == "diverged"
@@ -270,7 +272,7 @@ def test_a_network_that_overflows_in_its_last_step_is_no_result(tiny: Path, tmp_
 
 def test_a_trial_of_a_few_steps_validates_on_a_few_batches(tiny: Path, registry: Registry) -> None:
     task = load_task(str(tiny), ["checkpoint=best", "eval_batch_size=5"])
-    job = plan(task, ["SR"], [0], registry, "hash", max_steps=1)[0].jobs[0]
+    job = plan(task, ["SR"], [0], registry, data_hash(task), max_steps=1)[0].jobs[0]
     trainer = make_trainer(job, registry)
     assert trainer.run_epoch(trainer.start()).best is not None
 
@@ -285,7 +287,7 @@ def test_validation_reaches_a_method_that_asks_for_it(tiny: Path) -> None:
 
     task = replace(load_task(str(tiny)), method={})
     methods = Listed({"asking": Asking})
-    trainer = make_trainer(plan(task, ["witness"], [0], methods, "hash")[0].jobs[0], methods)
+    trainer = make_trainer(plan(task, ["witness"], [0], methods, data_hash(task))[0].jobs[0], methods)
     trainer.run_epoch(trainer.start())
     assert Asking.given[0].prediction.logits.shape == (17, 10)
     assert Asking.given[0].labels.shape == (17,)
@@ -309,6 +311,6 @@ def test_learning_rates() -> None:
 
 def test_a_contrastive_loss_that_never_started_is_noted(tiny: Path, tmp_path: Path, registry: Registry) -> None:
     job = make_job(tiny, "CCL-SC", registry, "method.ccl_sc.queue_size=5000")
-    context = Context(tmp_path, Path("data"), registry)
+    context = Context(tmp_path, NOWHERE, registry)
     run_job(job, context, CPU, lambda values: None)
     assert "never started" in context.store.read_record(job.folder)["notes"][0]

@@ -5,12 +5,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+from benchmark.cache import Folders
 from benchmark.config import check_coverages
 from benchmark.errors import UserError
 from benchmark.names import match_name
 from benchmark.post_hoc import POST_HOC
+from benchmark.units import bytes_from_text
 
-DATA_VARIABLE = "SELBENCH_DATA"
+DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
 
 
 def positive(text: str) -> int:
@@ -92,11 +94,37 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def amount(text: str) -> int:
+    try:
+        return bytes_from_text(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_data_folders(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help=f"where data sets lie (default: ${DATA_VARIABLE}, else data/)",
+    )
+    parser.add_argument(
+        "--cache-dir",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help=f"where decoded images are kept (default: ${CACHE_VARIABLE}, else cache/ in the data folder)",
+    )
+
+
+def folders_of(arguments: argparse.Namespace) -> Folders:
+    data = arguments.data_dir or Path(os.environ.get(DATA_VARIABLE, "data"))
+    cache = arguments.cache_dir or Path(os.environ.get(CACHE_VARIABLE, data / "cache"))
+    return Folders(data.resolve(), cache.resolve())
+
+
 def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The table settings that the command line names."""
     asked = {"test": arguments.test, "threshold": arguments.threshold, "scores": arguments.scores}
     return {name: value for name, value in asked.items() if value}
-
-
-def default_data_dir() -> Path:
-    return Path(os.environ.get(DATA_VARIABLE, "data"))

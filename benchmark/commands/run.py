@@ -3,16 +3,19 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmark.cache import Folders
 from benchmark.commands.options import (
-    DATA_VARIABLE,
+    add_data_folders,
     add_selection,
     add_table_options,
+    amount,
     asked_settings,
-    default_data_dir,
+    folders_of,
     not_negative,
     positive,
 )
@@ -53,14 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     seeds.add_argument("--seed-list", nargs="+", type=not_negative, metavar="SEED", help="these seeds")
     add_table_options(parser)
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help=f"where data sets lie (default: ${DATA_VARIABLE}, else data/)",
-    )
+    add_data_folders(parser)
     parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda[:n]|mps", help="where to train")
+    parser.add_argument(
+        "--data-budget",
+        type=amount,
+        metavar="SIZE",
+        help="images up to this size, e.g. 4GB, stay on the device during a job, the rest is streamed; results do not "
+        "depend on it (default: half of the device's free memory, shared by its jobs)",
+    )
     parser.add_argument(
         "--workers",
         type=positive,
@@ -97,14 +101,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if arguments.json and not arguments.dry_run:
         raise UserError("--json belongs to --dry-run; add --dry-run, or leave it out")
-    data_dir = arguments.data_dir or default_data_dir()
+    folders = folders_of(arguments)
     methods = make_registry(arguments.plugin)
     tasks = load_tasks(arguments.datasets or DEFAULT_TASKS, arguments.set)
-    suites = [make_suite(task, arguments, methods, data_dir) for task in tasks]
+    suites = [make_suite(task, arguments, methods, folders) for task in tasks]
     store = Store(arguments.results)
     if arguments.dry_run:
         return show_plan(suites, store, as_json=arguments.json)
-    return train(suites, store, arguments, methods, data_dir)
+    return train(suites, store, arguments, methods, folders)
 
 
 def show_plan(suites: "list[Suite]", store: Store, *, as_json: bool) -> int:
@@ -116,7 +120,7 @@ def show_plan(suites: "list[Suite]", store: Store, *, as_json: bool) -> int:
 
 
 def train(
-    suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", data_dir: Path
+    suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", folders: Folders
 ) -> int:
     """Run what is missing, then show where things are and what failed."""
     from benchmark.devices import choose_devices
@@ -130,8 +134,16 @@ def train(
             store.write_manifest(suite.task.name, manifest(suite))
     jobs = [job for suite in suites for job in suite.jobs()]
     awaited = frozenset(awaited_weights(jobs, store))
-    keep = (arguments.keep_weights, arguments.keep_features, awaited)
-    context = Context(store.root.resolve(), data_dir.resolve(), methods, *keep)
+    context = Context(
+        store.root.resolve(),
+        folders,
+        methods,
+        budget=arguments.data_budget,
+        jobs_per_device=max(Counter(devices).values()),
+        keep_weights=arguments.keep_weights,
+        keep_features=arguments.keep_features,
+        awaited=awaited,
+    )
     failures = run_jobs(jobs, context, devices, arguments)
     if arguments.max_steps:
         print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
@@ -144,10 +156,10 @@ def train(
     return 1 if failures else 0
 
 
-def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Methods", data_dir: Path) -> "Suite":
+def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Methods", folders: Folders) -> "Suite":
     """The grid of one task, everything about it checked before anything runs."""
     from benchmark.jobs import Suite, label_owners, plan
-    from benchmark.planning import check_recipe, hash_of_data
+    from benchmark.planning import check_recipe, find_data
     from benchmark.tables import pick_reference
 
     seeds = arguments.seed_list or range(arguments.seeds or task.seeds)
@@ -155,16 +167,18 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     labels = match_labels(arguments.methods or task.methods, owners)
     default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
     reference = pick_reference(arguments.reference, default, labels)
-    data_sha256 = hash_of_data(task, data_dir, required=not arguments.dry_run)
-    check_recipe(task, data_sha256)
-    entries = plan(task, labels, dict.fromkeys(seeds), methods, data_sha256, arguments.max_steps)
+    data = find_data(task, folders, required=not arguments.dry_run)
+    check_recipe(task, data.facts)
+    if data.remark:
+        print(data.remark, file=sys.stderr)
+    entries = plan(task, labels, dict.fromkeys(seeds), methods, data.sha256, arguments.max_steps)
     for entry in entries:
         if entry.reason:
             print(f"{task.name} {entry.label}: {entry.reason}; its column stays empty", file=sys.stderr)
     if not any(entry.jobs for entry in entries):
         raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
-    return Suite(task, entries, coverages, reference, asked_settings(arguments), data_sha256)
+    return Suite(task, entries, coverages, reference, asked_settings(arguments), data.sha256, data.facts)
 
 
 def manifest(suite: "Suite") -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""Where images come from: one file per source, each with `describe` (facts, no data needed) and `load`."""
+"""Where images come from: one file per source, with `describe` (facts, no data needed), `load` and `files`."""
 
 import hashlib
 import importlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.config import DataConfig
+from benchmark.errors import UserError
 from benchmark.names import unknown_name
 
 SOURCES = {
@@ -17,9 +20,15 @@ SOURCES = {
     "gaussians": "gaussians",
     "cifar10": "cifar",
     "cifar100": "cifar",
-    "celeba": "planned",
-    "imagenet": "planned",
+    "svhn": "svhn",
+    "fashion-mnist": "fashion_mnist",
+    "celeba": "celeba",
+    "imagenet": "imagenet",
+    "folder": "folder",
+    "arrays": "arrays",
 }
+OPTIONAL = ("path", "classes", "folders", "attribute", "cache_size", "test_share")
+"""Settings that only some sources read; each of those names them in its SETTINGS."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +39,57 @@ class Facts:
     num_train: int
     num_test: int
     shape: tuple[int, int, int]
+    floats: bool = False
+    """Pixels are numbers of any size, not 8-bit values."""
+
+
+class Pictures(Protocol):
+    """Images (C, H, W) by number: an array (N, C, H, W), images of different sizes, or files still to be decoded."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Images of different sizes, one behind the other in a flat array."""
+
+    flat: NDArray[np.uint8]
+    sizes: NDArray[np.int64]
+    """(N, 2): height and width of each."""
+    channels: int
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each image begins, and at last where all end."""
+        return np.concatenate([[0], np.cumsum(self.channels * self.sizes.prod(axis=1))])
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, index: int) -> NDArray[np.uint8]:
+        start, end = self.starts[index : index + 2]
+        return self.flat[start:end].reshape(self.channels, *self.sizes[index])
 
 
 @dataclass(frozen=True)
 class Images:
-    """A split: uint8 or float32 images (N, C, H, W) and labels (N,)."""
+    """A part of a data set: pictures, a label for each, and which of them take part."""
 
-    images: NDArray[Any]
+    pictures: Pictures
     labels: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    """Positions in `pictures`; a part of a part shares its pictures."""
+
+    @classmethod
+    def of(cls, pictures: Pictures, labels: NDArray[Any]) -> "Images":
+        return cls(pictures, np.asarray(labels, np.int64), np.arange(len(labels)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def take(self, chosen: NDArray[np.int64]) -> "Images":
-        return Images(self.images[chosen], self.labels[chosen])
+        return Images(self.pictures, self.labels[chosen], self.rows[chosen])
 
 
 @dataclass(frozen=True)
@@ -53,17 +102,25 @@ class Loaded:
     val: Images | None = None
     """The validation split that the data set itself provides, if any."""
 
-    def subset(self, num_train: int, num_test: int) -> "Loaded":
+    def splits(self) -> dict[str, Images]:
+        named = {"train": self.train, "test": self.test, "val": self.val}
+        return {name: images for name, images in named.items() if images is not None}
+
+    def subset(self, num_train: int, num_test: int, num_val: int = 0) -> "Loaded":
         """Fixed random choices of images, the same for every seed; 0 = all."""
-        train, test = chosen(len(self.train.labels), num_train), chosen(len(self.test.labels), num_test)
-        posterior = None if self.posterior is None else self.posterior[test]
-        return Loaded(self.train.take(train), self.test.take(test), posterior, self.val)
+        test = chosen(len(self.test), num_test)
+        return Loaded(
+            self.train.take(chosen(len(self.train), num_train)),
+            self.test.take(test),
+            None if self.posterior is None else self.posterior[test],
+            None if self.val is None else self.val.take(chosen(len(self.val), num_val)),
+        )
 
     def sha256(self) -> str:
-        """Identifies the data: two machines with equal hashes trained and tested on the same images."""
+        """Identifies images that lie in memory: machines with equal hashes trained and tested on the same ones."""
         digest = hashlib.sha256()
-        for split in (self.train, self.test, self.val):
-            for array in () if split is None else (split.images, split.labels):
+        for images in self.splits().values():
+            for array in (np.asarray(images.pictures), images.labels):
                 digest.update(f"{array.dtype} {array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
@@ -76,22 +133,49 @@ def chosen(total: int, count: int) -> NDArray[np.int64]:
 
 
 class Source(Protocol):
+    SETTINGS: tuple[str, ...]
+
     def describe(self, config: DataConfig) -> Facts: ...
     def load(self, config: DataConfig, data_dir: Path, *, download: bool) -> Loaded: ...
+    def files(self, config: DataConfig, data_dir: Path) -> Sequence[Path]:
+        """What `load` reads, or folders whose date tells that it changed; empty where images are made in memory."""
+        ...
 
 
-def get_source(name: str) -> Source:
-    if name not in SOURCES:
-        raise unknown_name(name, SOURCES, "data source")
-    return cast(Source, importlib.import_module(f"benchmark.sources.{SOURCES[name]}"))
+def get_source(config: DataConfig) -> Source:
+    """The module of a source; settings that it would not read are refused."""
+    if config.source not in SOURCES:
+        raise unknown_name(config.source, SOURCES, "data source")
+    source = cast(Source, importlib.import_module(f"benchmark.sources.{SOURCES[config.source]}"))
+    neutral = {field.name: field.default for field in fields(DataConfig)}
+    for name in OPTIONAL:
+        if name not in source.SETTINGS and getattr(config, name) != neutral[name]:
+            raise UserError(f"data.{name} means nothing to source '{config.source}'; remove it")
+    return source
 
 
 def describe(config: DataConfig) -> Facts:
-    """The facts of a source after its subsets are taken."""
-    facts = get_source(config.source).describe(config)
-    return Facts(
-        facts.num_classes,
-        min(facts.num_train, config.train_images or facts.num_train),
-        min(facts.num_test, config.test_images or facts.num_test) - config.test_holdout,
-        facts.shape,
-    )
+    """What a source says of itself; settings that contradict it are refused."""
+    facts, name = get_source(config).describe(config), config.source
+    channels, height, width = facts.shape
+    if len(config.mean) != channels:
+        raise UserError(f"data.mean has {len(config.mean)} number(s), but '{name}' has {channels} channel(s)")
+    if config.image_size and (height, width) != (config.image_size, config.image_size):
+        raise UserError(f"data.image_size = {config.image_size}, but '{name}' is {height}×{width}; set it to 0")
+    return facts
+
+
+def check_labels(loaded: Loaded, config: DataConfig) -> None:
+    """Refuses what could not be trained on, before any image is decoded."""
+    num_classes, name = describe(config).num_classes, config.source
+    if config.official_val and loaded.val is None:
+        raise UserError(f"data.official_val: '{name}' has no validation split of its own; set data.val")
+    for split, images in loaded.splits().items():
+        if not len(images):
+            raise UserError(f"'{config.path or name}' has no {split} images")
+        wrong = images.labels[(images.labels < 0) | (images.labels >= num_classes)]
+        if len(wrong):
+            raise UserError(
+                f"'{config.path or name}' has a label {wrong[0]} among its {split} images; the labels of {num_classes} "
+                f"classes go from 0 to {num_classes - 1}"
+            )

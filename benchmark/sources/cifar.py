@@ -1,6 +1,9 @@
 """CIFAR-10 and CIFAR-100 from either official form: the binary version, or torchvision's python version."""
 
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -8,10 +11,21 @@ from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
 from benchmark.sources import Facts, Images, Loaded
 
+SETTINGS = ()
 SHAPE = (3, 32, 32)
 BINARY_FILES = {
     "cifar10": ("cifar-10-batches-bin", [f"data_batch_{i}.bin" for i in range(1, 6)], "test_batch.bin"),
     "cifar100": ("cifar-100-binary", ["train.bin"], "test.bin"),
+}
+MD5 = {
+    "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+    "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+    "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+    "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+    "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+    "train.bin": "6172c7755cfe09b2fe270c85cebc1b15",
+    "test.bin": "4499cfba6c016c1be1438163640a0898",
 }
 LABEL_BYTES = {"cifar10": 1, "cifar100": 2}
 """CIFAR-100 stores the coarse label first; the fine one is the last label byte of both."""
@@ -30,26 +44,41 @@ def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     return load_torchvision(config.source, data_dir, download)
 
 
+def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
+    folder, train_files, test_file = BINARY_FILES[config.source]
+    if (data_dir / folder).is_dir():
+        return [data_dir / folder / name for name in (*train_files, test_file)]
+    python = torchvision_class(config.source)
+    return [data_dir / python.base_folder / name for name, _ in python.train_list + python.test_list]
+
+
 def read_binary(paths: list[Path], label_bytes: int) -> Images:
     """Records of label byte(s) followed by 3,072 pixels, channel by channel."""
     record = label_bytes + int(np.prod(SHAPE))
     parts = []
     for path in paths:
-        if not path.is_file() or not path.stat().st_size or path.stat().st_size % record:
-            raise UserError(f"'{path}' is missing or cut short; unpack the official binary version again")
-        parts.append(np.fromfile(path, dtype=np.uint8).reshape(-1, record))
+        content = path.read_bytes() if path.is_file() else b""
+        if hashlib.md5(content, usedforsecurity=False).hexdigest() != MD5[path.name]:
+            raise UserError(
+                f"'{path}' is missing, cut short or changed (its MD5 is not that of the official file); unpack the "
+                "official binary version again"
+            )
+        parts.append(np.frombuffer(content, np.uint8).reshape(-1, record))
     rows = np.concatenate(parts)
-    return Images(rows[:, label_bytes:].reshape(-1, *SHAPE), rows[:, label_bytes - 1].astype(np.int64))
+    return Images.of(rows[:, label_bytes:].reshape(-1, *SHAPE), rows[:, label_bytes - 1])
+
+
+def torchvision_class(source: str) -> Any:
+    from torchvision import datasets
+
+    return {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[source]
 
 
 def load_torchvision(source: str, data_dir: Path, download: bool) -> Loaded:
-    from torchvision import datasets
-
-    dataset = {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[source]
     splits = []
     for train in (True, False):
         try:
-            found = dataset(data_dir, train=train, download=download)
+            found = torchvision_class(source)(data_dir, train=train, download=download)
         except Exception as error:
             folder = data_dir / BINARY_FILES[source][0]
             raise MissingData(
@@ -57,6 +86,5 @@ def load_torchvision(source: str, data_dir: Path, download: bool) -> Loaded:
                 f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or name "
                 "another folder with --data-dir"
             ) from None
-        images = np.ascontiguousarray(found.data.transpose(0, 3, 1, 2))
-        splits.append(Images(images, np.asarray(found.targets, dtype=np.int64)))
+        splits.append(Images.of(found.data.transpose(0, 3, 1, 2), np.asarray(found.targets)))
     return Loaded(splits[0], splits[1])

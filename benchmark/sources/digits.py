@@ -1,5 +1,6 @@
 """The real 8×8 digits that ship with scikit-learn: few training images, so that there are errors to abstain from."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from benchmark.config import DataConfig
 from benchmark.sources import Facts, Images, Loaded
 
+SETTINGS = ()
 NUM_TRAIN = 400
 NUM_IMAGES = 1797
 
@@ -23,4 +25,8 @@ def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     order = np.random.Generator(np.random.PCG64(0)).permutation(len(images))
     train, test = order[:NUM_TRAIN], order[NUM_TRAIN:]
     labels = labels.astype(np.int64)
-    return Loaded(Images(images[train], labels[train]), Images(images[test], labels[test]))
+    return Loaded(Images.of(images[train], labels[train]), Images.of(images[test], labels[test]))
+
+
+def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
+    return ()

@@ -4,6 +4,7 @@ x = μ_y + σ·ε with y and σ uniform and ε standard normal, so P(y|x) ∝ Σ
 stay floats: the posterior is that of the very image the network sees.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.special import logsumexp
 from benchmark.config import DataConfig
 from benchmark.sources import Facts, Images, Loaded
 
+SETTINGS = ()
 SEED = 0
 NUM_CLASSES = 10
 SIDE = 16
@@ -23,7 +25,7 @@ SMOOTHING = 2.0
 
 
 def describe(config: DataConfig) -> Facts:
-    return Facts(NUM_CLASSES, NUM_TRAIN, NUM_TEST, (1, SIDE, SIDE))
+    return Facts(NUM_CLASSES, NUM_TRAIN, NUM_TEST, (1, SIDE, SIDE), floats=True)
 
 
 def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
@@ -31,7 +33,11 @@ def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     prototypes = draw_prototypes(random)
     train = draw_images(random, prototypes, NUM_TRAIN)
     test = draw_images(random, prototypes, NUM_TEST)
-    return Loaded(train, test, posterior(test.images, prototypes))
+    return Loaded(train, test, posterior(np.asarray(test.pictures), prototypes))
+
+
+def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
+    return ()
 
 
 def draw_prototypes(random: np.random.Generator) -> NDArray[np.float64]:
@@ -45,7 +51,7 @@ def draw_images(random: np.random.Generator, prototypes: NDArray[np.float64], co
     labels = random.integers(NUM_CLASSES, size=count)
     noise = random.choice(NOISE_LEVELS, size=count)
     images = prototypes[labels] + noise[:, None, None] * random.standard_normal((count, SIDE, SIDE))
-    return Images(images.astype(np.float32)[:, None], labels)
+    return Images.of(images.astype(np.float32)[:, None], labels)
 
 
 def posterior(images: NDArray[np.float32], prototypes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,220 @@
+"""Data sets decoded once: a folder of memory-mapped pixels, and a manifest that says what they are.
+
+<cache>/<source>-<key>/manifest.json     written last: where it is, the cache is whole
+                       train.pixels      uint8, image after image; test and val likewise
+                       train-labels.npy
+                       train-sizes.npy   heights and widths, where images differ in size
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from benchmark.config import DataConfig
+from benchmark.errors import MissingData, UserError
+from benchmark.sources import Images, Loaded, Ragged, check_labels, get_source
+from benchmark.store import read_json, write_json
+
+VERSION = 1
+CHUNK_BYTES = 2**24
+ALWAYS_VERIFIED = 2**30
+"""Up to this size all checksums are computed whenever a cache is opened; beyond, when a file's date has changed."""
+MANIFEST, STAMP = "manifest.json", "verified.json"
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where data sets lie, and where they are cached."""
+
+    data: Path
+    cache: Path
+
+
+class Unusable(Exception):
+    """There is no cache, or none that can be believed; the text says what is wrong with the one there is."""
+
+
+@dataclass(frozen=True)
+class SplitFiles:
+    """The files of one split."""
+
+    folder: Path
+    name: str
+
+    @property
+    def pixels(self) -> Path:
+        return self.folder / f"{self.name}.pixels"
+
+    @property
+    def labels(self) -> Path:
+        return self.folder / f"{self.name}-labels.npy"
+
+    @property
+    def sizes(self) -> Path:
+        return self.folder / f"{self.name}-sizes.npy"
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def find(
+    config: DataConfig, folders: Folders, *, build: bool = True, thorough: bool = False, tell: Tell = say
+) -> tuple[Loaded, str]:
+    """The images of a source and their hash, from the cache; it is made, or made again, where need be."""
+    from benchmark.cache_build import Builder  # which needs this module
+
+    source, folder = get_source(config), folders.cache / name_of(config)
+    try:
+        return read_cache(folder, fingerprint(source.files(config, folders.data)), thorough=thorough)
+    except Unusable as problem:
+        if not build:
+            raise MissingData(f"'{config.source}' is not cached yet: python run_all.py prepare does that") from None
+        if str(problem):
+            tell(f"{config.source}: {problem}; making it again")
+    originals = source.load(config, folders.data, download=True)
+    check_labels(originals, config)
+    mark = fingerprint(source.files(config, folders.data))
+    with locked(folder, tell):
+        with suppress(Unusable):
+            return read_cache(folder, mark)  # another process has made it meanwhile
+        Builder(folder, config.source, originals, mark, tell).build()
+    return read_cache(folder, mark)
+
+
+def name_of(config: DataConfig) -> str:
+    """One cache for each way in which the images of a source can be read."""
+    settings = {name: getattr(config, name) for name in (*get_source(config).SETTINGS, "image_size")}
+    if config.path:
+        settings["path"] = str(Path(config.path).resolve())
+    text = json.dumps([VERSION, config.source, len(config.mean), settings], sort_keys=True)
+    return f"{config.source}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def fingerprint(paths: Sequence[Path]) -> str | None:
+    """Names, sizes and dates of the originals; None if they are not there (any more)."""
+    digest = hashlib.sha256()
+    for path in paths:
+        if not path.exists():
+            return None
+        status = path.stat()
+        digest.update(f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+@contextmanager
+def locked(folder: Path, tell: Tell) -> Iterator[None]:
+    """One process at a time builds a cache; the lock of one that was killed is free."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            tell(f"waiting for another process that makes '{folder}'")
+            lock.acquire()
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def cannot_write(folder: Path, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write the cache '{folder}': {error.strerror or error}; make room, or name another folder with "
+        "--cache-dir; the same command then goes on"
+    )
+
+
+def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tuple[Loaded, str]:
+    """What the manifest describes, checked. `mark` is the fingerprint of the originals where these are at hand."""
+    if not folder.is_dir():
+        raise Unusable
+    manifest = read_json(folder / MANIFEST)
+    if (
+        manifest is None
+        or manifest.get("version") != VERSION
+        or digest_of(manifest.get("splits")) != manifest.get("sha256")
+    ):
+        raise Unusable(f"the manifest in '{folder}' is damaged")
+    if mark is not None and mark != manifest["fingerprint"]:
+        raise Unusable(f"the files have changed since they were cached in '{folder}'")
+    parts = {name: SplitFiles(folder, name) for name in manifest["splits"]}
+    try:
+        splits = {name: mapped(parts[name], entry) for name, entry in manifest["splits"].items()}
+        stamp = [[files.name, files.pixels.stat().st_mtime_ns] for files in parts.values()]
+        total = sum(entry["bytes"] for entry in manifest["splits"].values())
+        if thorough or total <= ALWAYS_VERIFIED or read_json(folder / STAMP) != {"dates": stamp}:
+            for name, entry in manifest["splits"].items():
+                verify(parts[name], entry, splits[name])
+            if total > ALWAYS_VERIFIED:
+                with suppress(OSError):  # a cache that may only be read is verified each time
+                    write_json(folder / STAMP, {"dates": stamp})
+    except (OSError, ValueError) as error:
+        raise Unusable(f"the cache '{folder}' is damaged ({error})") from None
+    return Loaded(splits["train"], splits["test"], val=splits.get("val")), manifest["sha256"]
+
+
+def digest_of(splits: Any) -> str:
+    """Identifies the data: two machines with equal hashes trained and tested on the same images."""
+    return hashlib.sha256(json.dumps(splits, sort_keys=True).encode()).hexdigest()
+
+
+def mapped(files: SplitFiles, entry: dict[str, Any]) -> Images:
+    """A split without reading its pixels. Mapped copy-on-write: a tensor may be made of it, the file stays as it is."""
+    labels = checked_array(files.labels, entry["labels_sha256"])
+    pixels = np.memmap(files.pixels, np.uint8, mode="c")
+    if len(pixels) != entry["bytes"]:
+        raise ValueError(f"{files.pixels.name} has {len(pixels)} bytes, expected {entry['bytes']}")
+    flat = pixels.view(np.ndarray)
+    if entry["sizes_sha256"] is None:
+        return Images.of(flat.reshape(entry["count"], *entry["shape"]), labels)
+    return Images.of(Ragged(flat, checked_array(files.sizes, entry["sizes_sha256"]), entry["shape"][0]), labels)
+
+
+def checked_array(path: Path, sha256: str) -> NDArray[np.int64]:
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"the checksum of {path.name} is wrong")
+    return np.asarray(np.load(path, allow_pickle=False))
+
+
+def verify(files: SplitFiles, entry: dict[str, Any], images: Images) -> None:
+    """Every chunk of the pixels against its checksum."""
+    starts = starts_of(images)
+    with files.pixels.open("rb") as file:
+        bounds = chunk_bounds(starts)
+        wrong = sum(
+            hashlib.sha256(file.read(int(starts[end] - starts[first]))).hexdigest() != expected
+            for (first, end), expected in zip(bounds, entry["chunks"], strict=True)
+        )
+    if wrong:
+        raise ValueError(f"the checksum of {files.pixels.name} is wrong in {wrong} of {len(bounds)} parts")
+
+
+def starts_of(images: Images) -> NDArray[np.int64]:
+    """Where each image begins in the file of pixels, and where the last one ends."""
+    if isinstance(images.pictures, Ragged):
+        return images.pictures.starts
+    array = np.asarray(images.pictures)
+    return np.asarray(np.arange(len(array) + 1) * array[0].nbytes)
+
+
+def chunk_bounds(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Consecutive images, about CHUNK_BYTES of them at a time."""
+    cuts = np.searchsorted(starts[:-1], np.arange(0, starts[-1], CHUNK_BYTES))
+    firsts = np.unique(cuts[cuts < len(starts) - 1]).tolist()
+    return list(zip(firsts, [*firsts[1:], len(starts) - 1], strict=True))

@@ -1,0 +1,53 @@
+"""`prepare`: download or check the data sets of some tasks, decode them once, and verify every checksum."""
+
+import argparse
+import sys
+
+from benchmark.cache import find, name_of
+from benchmark.commands.options import add_data_folders, folders_of
+from benchmark.commands.run import MakeRegistry
+from benchmark.config import TaskConfig, load_tasks
+from benchmark.errors import UserError
+from benchmark.sources import describe, get_source
+from benchmark.units import text_from_bytes
+
+HELP = "download or check data sets and cache their images"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tasks", nargs="+", metavar="TASK", help="tasks by name, or paths to task files (.toml)")
+    add_data_folders(parser)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a setting of the tasks, e.g. data.image_size=64",
+    )
+
+
+def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
+    """Every task is tried; what is missing is said at the end of its turn."""
+    failed = False
+    for task in load_tasks(arguments.tasks, arguments.set):
+        try:
+            print(prepared(task, arguments), flush=True)
+        except UserError as error:
+            print(f"error: {task.name}: {error}", file=sys.stderr)
+            failed = True
+    return 2 if failed else 0
+
+
+def prepared(task: TaskConfig, arguments: argparse.Namespace) -> str:
+    folders, facts = folders_of(arguments), describe(task.data)
+    if not get_source(task.data).files(task.data, folders.data):
+        return f"{task.name}: made in memory, nothing to prepare"
+    loaded, sha256 = find(task.data, folders, thorough=True)
+    folder = folders.cache / name_of(task.data)
+    size = text_from_bytes(sum(path.stat().st_size for path in folder.iterdir()))
+    counts = ", ".join(f"{len(images):,} {name}" for name, images in loaded.splits().items())
+    shape = "×".join(map(str, facts.shape))
+    return (
+        f"{task.name}: {counts} images for {shape} input, {facts.num_classes} classes; checksums verified\n"
+        f"  {size} in {folder}\n  sha256 {sha256}"
+    )

@@ -1,0 +1,108 @@
+"""Image files: class folders, sizes and pixels, as torchvision's folder class and PIL transforms would have them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from benchmark.config import DataConfig
+from benchmark.errors import UserError
+from benchmark.sources import Images
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Files, and what they are decoded to: size × size whatever their shape, or shape kept with that shorter side."""
+
+    paths: tuple[str, ...]
+    channels: int
+    size: int
+    keeps_shape: bool
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> NDArray[np.uint8]:
+        with opened(self.paths[index]) as image:
+            coloured = image.convert("RGB" if self.channels == 3 else "L")
+            height, width = self.decoded_size(*coloured.size)
+            pixels = np.asarray(coloured.resize((width, height), Image.Resampling.BILINEAR))
+        return pixels.reshape(height, width, self.channels).transpose(2, 0, 1)
+
+    def part(self, start: int, end: int) -> "ImageFiles":
+        return replace(self, paths=self.paths[start:end])
+
+    def take(self, rows: NDArray[np.int64]) -> "ImageFiles":
+        return replace(self, paths=tuple(self.paths[row] for row in rows))
+
+    def measured(self) -> NDArray[np.int64]:
+        """Height and width of each image once decoded, read from its header."""
+        sizes = []
+        for path in self.paths:
+            with opened(path) as image:
+                sizes.append(self.decoded_size(*image.size))
+        return np.array(sizes, np.int64)
+
+    def decoded_size(self, width: int, height: int) -> tuple[int, int]:
+        if not self.keeps_shape:
+            return self.size, self.size
+        short, long = sorted((width, height))
+        longer = int(self.size * long / short)
+        return (self.size, longer) if width >= height else (longer, self.size)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Image.Image]:
+    """PIL's image of a file; whatever is wrong with it is said in one line that names the file."""
+    try:
+        with Image.open(path) as image:
+            yield image
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(
+            f"'{path}' cannot be read as an image ({reason}); replace it, or remove it from the set"
+        ) from None
+
+
+def image_files(paths: list[str], config: DataConfig) -> ImageFiles:
+    if not config.image_size:
+        raise UserError(f"data.image_size: images of '{config.source}' need a size, e.g. data.image_size = 224")
+    return ImageFiles(tuple(paths), len(config.mean), config.cache_size or config.image_size, config.cache_size > 0)
+
+
+def subfolders(root: Path) -> list[str]:
+    with os.scandir(root) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+
+
+def images_below(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.path for entry in entries if entry.name.lower().endswith(SUFFIXES))
+
+
+def read_class_folders(root: Path, classes: list[str], config: DataConfig) -> Images:
+    """One folder per class; the label is the folder's place in `classes`."""
+    found = subfolders(root)
+    if missing := [name for name in classes if name not in found]:
+        raise UserError(
+            f"'{root}' has no folder for class '{missing[0]}' ({len(missing)} of {len(classes)} are missing); every "
+            "split needs one folder per class"
+        )
+    if not config.folders and (extra := [name for name in found if name not in classes]):
+        raise UserError(f"'{root}' has a class folder '{extra[0]}' that the training images do not have")
+    paths: list[str] = []
+    labels: list[int] = []
+    for label, name in enumerate(classes):
+        inside = images_below(root / name)
+        if not inside:
+            raise UserError(f"class folder '{root / name}' has no image; add some ({', '.join(SUFFIXES)}) or remove it")
+        paths += inside
+        labels += [label] * len(inside)
+    return Images.of(image_files(paths, config), np.array(labels))

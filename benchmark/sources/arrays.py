@@ -1,0 +1,79 @@
+"""A user's own arrays: an npz file, or a folder of npy files, with images and labels under these names.
+
+`train_images`, `train_labels`, `test_images`, `test_labels` and, if there is a validation split, `val_…`; or `images`
+and `labels` alone, of which data.test_share are kept for testing. Images are uint8, with channels last, first or none.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.config import DataConfig
+from benchmark.errors import UserError
+from benchmark.sources import Facts, Images, Loaded
+from benchmark.sources.folder import divided, own_path
+
+SETTINGS = ("path", "classes", "test_share")
+
+
+def describe(config: DataConfig) -> Facts:
+    loaded = load(config, Path(), download=False)
+    highest = max(int(images.labels.max(initial=0)) for images in loaded.splits().values())
+    _, channels, height, width = np.asarray(loaded.train.pictures).shape
+    return Facts(config.classes or highest + 1, len(loaded.train), len(loaded.test), (channels, height, width))
+
+
+def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+    arrays = named_arrays(own_path(config))
+    if "images" in arrays:
+        return divided(split(arrays, "", config), config)
+    found = {name: split(arrays, f"{name}_", config) for name in ("train", "test")}
+    val = split(arrays, "val_", config) if "val_images" in arrays else None
+    return Loaded(found["train"], found["test"], val=val)
+
+
+def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
+    path = own_path(config)
+    return sorted(path.glob("*.npy")) if path.is_dir() else [path]
+
+
+def named_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        if path.is_dir():
+            return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in path.glob("*.npy")}
+        with np.load(path, allow_pickle=False) as archive:
+            return dict(archive)
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"'{path}' cannot be read as an npz file or a folder of npy files ({reason})") from None
+
+
+def split(arrays: dict[str, NDArray[Any]], prefix: str, config: DataConfig) -> Images:
+    for name in (f"{prefix}images", f"{prefix}labels"):
+        if name not in arrays:
+            known = ", ".join(sorted(arrays)) or "nothing"
+            raise UserError(f"'{config.path}' has no array '{name}'; it has {known}")
+    images, labels = arrays[f"{prefix}images"], np.squeeze(arrays[f"{prefix}labels"])
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) != len(images):
+        raise UserError(
+            f"'{config.path}': {prefix}labels must be one whole number per image, got {labels.dtype} {labels.shape} "
+            f"for {len(images)} image(s)"
+        )
+    return Images.of(channels_first(images, f"'{config.path}': {prefix}images"), labels)
+
+
+def channels_first(images: NDArray[Any], where: str) -> NDArray[np.uint8]:
+    if images.dtype != np.uint8 or images.ndim not in (3, 4):
+        raise UserError(
+            f"{where} must be uint8 (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.dtype} {images.shape}"
+        )
+    if images.ndim == 3:
+        return images[:, None]
+    if images.shape[3] in (1, 3):
+        return images.transpose(0, 3, 1, 2)
+    if images.shape[1] in (1, 3):
+        return images
+    raise UserError(f"{where} has neither 1 nor 3 channels: {images.shape}")

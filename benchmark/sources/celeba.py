@@ -1,0 +1,87 @@
+"""CelebA, aligned and cropped, one attribute as the class, with the official split: celeba/ as it is distributed."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmark.config import DataConfig
+from benchmark.errors import MissingData, UserError
+from benchmark.names import match_name
+from benchmark.sources import Facts, Images, Loaded
+from benchmark.sources._files import image_files
+
+SETTINGS = ("attribute", "cache_size")
+ATTRIBUTES, PARTITION, FACES = "list_attr_celeba.txt", "list_eval_partition.txt", "img_align_celeba"
+NUM_TRAIN, NUM_TEST = 162_770, 19_962
+
+
+def describe(config: DataConfig) -> Facts:
+    return Facts(2, NUM_TRAIN, NUM_TEST, (len(config.mean), config.image_size, config.image_size))
+
+
+def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+    if not all(path.exists() for path in files(config, data_dir)):
+        fetch(data_dir, download)
+    attributes, partition, faces = files(config, data_dir)
+    labels, parts = read_attribute(attributes, config.attribute), read_partition(partition)
+    if labels.keys() != parts.keys():
+        odd = sorted(labels.keys() ^ parts.keys())[0]
+        raise UserError(f"'{attributes}' and '{partition}' do not list the same images: '{odd}' is only in one of them")
+    there = {entry.name for entry in os.scandir(faces)}
+    if missing := sorted(labels.keys() - there):
+        raise UserError(
+            f"'{attributes}' lists '{missing[0]}', which is not in '{faces}' ({len(missing)} of {len(labels)} images "
+            "are missing); unpack img_align_celeba.zip again"
+        )
+    splits = [
+        Images.of(
+            image_files([str(faces / name) for name in names], config), np.array([labels[name] for name in names])
+        )
+        for names in ([name for name, part in parts.items() if part == wanted] for wanted in (0, 1, 2))
+    ]
+    return Loaded(splits[0], splits[2], val=splits[1])
+
+
+def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
+    return [data_dir / "celeba" / name for name in (ATTRIBUTES, PARTITION, FACES)]
+
+
+def fetch(data_dir: Path, download: bool) -> None:
+    """torchvision brings the files from where their authors keep them, when they can be had from there."""
+    from torchvision.datasets import CelebA
+
+    try:
+        CelebA(str(data_dir), download=download)
+    except Exception as error:
+        raise MissingData(
+            f"no CelebA in '{data_dir / 'celeba'}', and it could not be downloaded ({type(error).__name__}); put "
+            f"{ATTRIBUTES}, {PARTITION} and {FACES}/ there, from https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html, or "
+            "name another folder with --data-dir"
+        ) from None
+
+
+def read_attribute(path: Path, attribute: str) -> dict[str, int]:
+    """Image name → 0 or 1. The first line counts the images, the second names the attributes."""
+    lines = path.read_text().splitlines()
+    names = lines[1].split() if len(lines) > 1 else []
+    column = names.index(match_name(attribute, names, f"attribute in '{path}':"))
+    found = {}
+    for number, line in enumerate(lines[2:], start=3):
+        image, *values = line.split()
+        if len(values) != len(names) or values[column] not in ("1", "-1"):
+            raise UserError(f"'{path}' line {number}: expected an image name and {len(names)} times 1 or -1")
+        found[image] = int(values[column] == "1")
+    if not lines[0].strip().isdigit() or int(lines[0]) != len(found):
+        raise UserError(f"'{path}' says it lists {lines[0].strip()} images, but lists {len(found)}; download it again")
+    return found
+
+
+def read_partition(path: Path) -> dict[str, int]:
+    """Image name → 0 train, 1 validation, 2 test."""
+    rows = [line.split() for line in path.read_text().splitlines()]
+    for number, row in enumerate(rows, start=1):
+        if len(row) != 2 or row[1] not in ("0", "1", "2"):
+            raise UserError(f"'{path}' line {number}: expected an image name and 0, 1 or 2")
+    return {name: int(part) for name, part in rows}

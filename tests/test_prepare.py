@@ -1,0 +1,127 @@
+"""`prepare`, and tasks on a user's own images, as a user meets them."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import ROOT, run_here
+from tests.image_sets import write_celeba, write_class_folders
+
+OWN = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+"""The task file that the README shows."""
+
+
+@pytest.fixture
+def leaves(tmp_path: Path) -> Path:
+    """The README's own task beside images for it."""
+    assert OWN
+    assert len(OWN[1].splitlines()) <= 10
+    write_class_folders(tmp_path / "leaves", 30, ("oak", "elm", "ash"))
+    task = tmp_path / "leaves.toml"
+    task.write_text(OWN[1])
+    return task
+
+
+def test_prepare_says_what_there_is(tmp_path: Path) -> None:
+    write_celeba(tmp_path)
+    result = run_here("prepare", "celeba", "digits", "--data-dir", tmp_path, "--set", "data.image_size=0", "--set", "data.image_size=24")  # fmt: skip
+    assert result.returncode == 2, "digits are 8×8"
+    result = run_here("prepare", "celeba", "gaussians", "--data-dir", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "celeba: 12 train, 6 test, 4 val images for 3×224×224 input, 2 classes; checksums verified" in result.stdout
+    assert "3.31 MB in" in result.stdout
+    assert re.search(r"sha256 [0-9a-f]{64}\n", result.stdout)
+    assert "gaussians: made in memory, nothing to prepare" in result.stdout
+    again = run_here("prepare", "celeba", "--data-dir", tmp_path)
+    assert again.stderr == ""
+    assert again.stdout in result.stdout
+
+
+def test_what_is_missing_does_not_stop_the_others(tmp_path: Path) -> None:
+    write_celeba(tmp_path)
+    result = run_here("prepare", "imagenet", "celeba", "--data-dir", tmp_path, "--cache-dir", tmp_path / "elsewhere")
+    assert result.returncode == 2
+    assert "error: imagenet: no '" in result.stderr
+    assert "celeba: 12 train" in result.stdout
+    assert (tmp_path / "elsewhere").is_dir()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_folders_come_from_the_environment_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_celeba(tmp_path / "sets")
+    monkeypatch.setenv("SELBENCH_DATA", str(tmp_path / "sets"))
+    monkeypatch.setenv("SELBENCH_CACHE", str(tmp_path / "fast"))
+    assert run_here("prepare", "celeba").returncode == 0
+    assert len(list((tmp_path / "fast").glob("celeba-*/manifest.json"))) == 1
+
+
+SMALL = (
+    "--set",
+    "epochs=2",
+    "--set",
+    "network.widths=4,8",
+    "--set",
+    "data.train_images=0",
+    "--seeds",
+    "1",
+    "--methods",
+    "sr",
+)
+
+
+def test_own_images_from_a_ten_line_task(leaves: Path, tmp_path: Path) -> None:
+    common = ("--datasets", leaves, "--data-dir", tmp_path / "data", "--results", tmp_path / "r", *SMALL)
+    planned = run_here(*common, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert "data not cached" in planned.stdout
+    assert not (tmp_path / "data").exists()
+    result = run_here(*common)
+    assert result.returncode == 0, result.stderr
+    assert "caching folder: 90 images" in result.stderr
+    assert "Selective risk" in result.stdout
+    assert "1 done" in run_here(*common, "--dry-run").stdout
+
+
+def test_the_same_results_streamed_resident_and_elsewhere(leaves: Path, tmp_path: Path) -> None:
+    """Where the images lie is no part of a job's identity, and not of its result."""
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    (moved / "leaves.toml").write_text(leaves.read_text())
+    os.symlink(tmp_path / "leaves", moved / "leaves")
+    predictions = []
+    for name, task, budget in (("a", leaves, "0"), ("b", leaves, "1GB"), ("c", moved / "leaves.toml", "1GB")):
+        result = run_here("--datasets", task, "--data-dir", tmp_path / name, "--results", tmp_path / f"r{name}", *SMALL,
+                          "--data-budget", budget)  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        predictions.append({path.relative_to(tmp_path / f"r{name}"): path.read_bytes() for path in (tmp_path / f"r{name}").rglob("*.npz")})  # fmt: skip
+    assert predictions[0] == predictions[1] == predictions[2]
+    assert len(predictions[0]) == 2
+
+
+def test_official_validation_and_the_best_epoch(tmp_path: Path) -> None:
+    """celeba-cpu as it is, but for its length: trains, validates on the official split, tests."""
+    write_celeba(tmp_path)
+    result = run_here("--datasets", "celeba-cpu", "--data-dir", tmp_path, "--results", tmp_path / "r", "--seeds", 1,
+                      "--methods", "sr", "--set", "epochs=5")  # fmt: skip
+    assert "12 of 10,000 training images are there" in result.stderr
+    folders = list((tmp_path / "r").glob("celeba-cpu/cross_entropy/*/seed-0"))
+    assert len(folders) == 1
+    with np.load(folders[0] / "prediction-val.npz") as stored:
+        assert len(stored["labels"]) == 4
+
+
+def test_a_job_refuses_images_that_changed_after_it_was_planned(leaves: Path, tmp_path: Path) -> None:
+    from benchmark.cache import Folders
+    from benchmark.config import load_task
+    from benchmark.jobs import plan
+    from benchmark.runner import Context, run_job
+    from methods import Registry
+
+    registry, folders = Registry(), Folders(tmp_path / "data", tmp_path / "cache")
+    job = plan(load_task(str(leaves)), ["SR"], [0], registry, "what it was")[0].jobs[0]
+    with pytest.raises(ValueError, match="have changed since this job was planned"):
+        run_job(job, Context(tmp_path / "r", folders, registry), torch.device("cpu"), lambda values: None)
