@@ -64,18 +64,31 @@ class Job:
     """Splits the data where the job's own seed does not: members of an ensemble see the ensemble's images."""
     label: str = ""
     """What people call it; no part of its identity."""
+    trunk: "Job | None" = None
+    """The training whose first `warmup_epochs` epochs are this one's warm-up, to the bit."""
+    branches: bool = False
+    """Whether it begins with the snapshot that its trunk leaves after the warm-up."""
+    snapshots: tuple[int, ...] = ()
+    """After so many epochs it leaves its state for others to branch off."""
+    until: int = 0
+    """Trains only so many epochs and leaves nothing but snapshots; 0 = all."""
 
     def identity(self) -> dict[str, Any]:
         described = {name: value for name, value in identity(self.task).items() if name in RECIPE}
         described |= {"method": self.method, "config": self.config, "data_sha256": self.data_sha256}
         needs = sorted({need.id for need in self.needs})
-        optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps, "needs": needs}
+        warmup = self.trunk.config if self.trunk else {}
+        optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps, "needs": needs, "warmup": warmup}
         return described | {key: value for key, value in optional.items() if value}
 
     @property
     def epochs(self) -> int:
         """What it trains itself."""
-        return 0 if self.needs else self.task.epochs
+        return 0 if self.needs else self.last_epoch - (self.warmup_epochs if self.branches else 0)
+
+    @property
+    def last_epoch(self) -> int:
+        return self.until or self.task.epochs
 
     @property
     def split_seed(self) -> int:
@@ -90,7 +103,13 @@ class Job:
     def folder(self) -> Path:
         """Where its files lie below the results folder."""
         own = folder_of(self.task.name, self.method, self.id, self.seed)
-        return own if self.split_seed == self.seed else own.with_name(f"{own.name}-data-{self.split_seed}")
+        own = own if self.split_seed == self.seed else own.with_name(f"{own.name}-data-{self.split_seed}")
+        return own.with_name(f"{own.name}-trunk") if self.until else own
+
+    @property
+    def snapshot_folder(self) -> Path:
+        """Where the snapshots lie that it leaves."""
+        return self.folder if self.until else self.folder.with_name(f"{self.folder.name}-trunk")
 
 
 @dataclass(frozen=True)
@@ -122,8 +141,10 @@ class Suite:
     def jobs(self) -> list[Job]:
         """Each job once, after those it needs; seeds outermost, so that every column gets its first seeds early."""
         by_seed = sorted((job for entry in self.entries for job in entry.jobs), key=lambda job: job.seed)
-        with_needs = [job for top in by_seed for job in (*top.needs, top)]
-        return list({job.folder: job for job in with_needs}.values())
+        found: dict[Path, Job] = {}
+        for job in (job for top in by_seed for job in (*top.needs, top)):
+            found.setdefault(job.folder, job)
+        return list(found.values())
 
 
 def label_owners(methods: Methods) -> dict[str, str]:
@@ -216,6 +237,7 @@ class Planner:
     def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
         method = self.methods.get(owner)
         members = members_of(method, config, seed, self.task.epochs)
+        warmup = warmup_epochs(self.task, label, method, config, self.methods.names())
         return Job(
             self.task,
             owner,
@@ -223,12 +245,22 @@ class Planner:
             self.data_sha256,
             self.methods.source_hash(owner),
             seed,
-            warmup_epochs(self.task, label, method, config, self.methods.names()),
+            warmup,
             self.max_steps,
             needs=tuple(self.member(label, method, member, seed) for member in members),
             takes_over=issubclass(method, Method) and bool(members),
             label=label,
+            trunk=self.trunk(method, seed) if warmup else None,
         )
+
+    def trunk(self, method: type[Contestant], seed: int) -> Job | None:
+        """The job that the declared warm-up would be by itself; one that has a warm-up of its own is not shared."""
+        name = method.warmup if issubclass(method, Method) else None
+        trained = self.methods.get(name) if name else None
+        if name is None or trained is None or not issubclass(trained, Method) or trained.warmup is not None:
+            return None
+        first = next(iter(trained.labels))
+        return self.job(first, name, resolve_config(self.task, first, name, trained), seed)
 
     def member(self, label: str, method: type[Contestant], member: Member, seed: int) -> Job:
         """A training that another job needs, as the grid itself would make it but for its recipe."""
@@ -245,7 +277,9 @@ class Planner:
         first = next(iter(trained.labels))
         config = resolve_config(planner.task, first, member.method, trained)
         job = planner.job(first, member.method, config, member.seed)
-        return job if member.seed == seed else replace(job, data_seed=seed)
+        if member.seed == seed:
+            return job
+        return replace(job, data_seed=seed, trunk=job.trunk and replace(job.trunk, data_seed=seed))
 
 
 def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -44,22 +45,36 @@ class Waiting:
 
     jobs: list[Job]
     watch: Watch
+    release: Callable[[Path, int], None] = lambda folder, epoch: None
+    """Called with a snapshot that none of the jobs will branch off any more."""
 
     def __post_init__(self) -> None:
         self.unfinished = {job.folder for job in self.jobs}
         self.failed: set[Path] = set()
+        self.branching = Counter(point for job in self.jobs if (point := branching_point(job)) is not None)
+        self.to_come = {(job.snapshot_folder, epoch) for job in self.jobs for epoch in job.snapshots}
 
     def take(self) -> Job | None:
-        """The first job that can begin now."""
+        """The first job that can begin now: what it needs has ended, and its trunk is where it branches off."""
         for index, job in enumerate(self.jobs):
-            if not any(need.folder in self.unfinished for need in job.needs):
+            if branching_point(job) not in self.to_come and not any(n.folder in self.unfinished for n in job.needs):
                 return self.jobs.pop(index)
         return None
 
+    def grown(self, job: Job, epoch: int) -> None:
+        """A trunk has come so far; what it has not left by now, it never will."""
+        self.to_come -= {(job.snapshot_folder, passed) for passed in job.snapshots if passed <= epoch}
+
     def ended(self, event: Event) -> None:
-        """A job whose need failed fails with it."""
+        """A job whose need failed fails with it; one whose trunk failed trains its warm-up itself."""
+        self.grown(event.job, event.job.last_epoch)
         self.unfinished.discard(event.job.folder)
         self.watch(event)
+        point = branching_point(event.job)
+        if point is not None and event.kind != "failed":
+            self.branching[point] -= 1
+            if not self.branching[point]:
+                self.release(*point)
         if event.kind == "failed":
             self.failed.add(event.job.folder)
             for job in [job for job in self.jobs if any(need.folder in self.failed for need in job.needs)]:
@@ -71,16 +86,25 @@ class Waiting:
     def hear(self, event: Event) -> None:
         if event.kind in ENDS:
             self.ended(event)
-        else:
-            self.watch(event)
+            return
+        if event.kind == "epoch":
+            self.grown(event.job, event.values["epochs_done"])
+        self.watch(event)
 
 
 ENDS = ("done", "diverged", "failed")
 
 
+def branching_point(job: Job) -> tuple[Path, int] | None:
+    """The snapshot that a job begins with."""
+    return (job.trunk.snapshot_folder, job.warmup_epochs) if job.branches and job.trunk else None
+
+
 def launch(jobs: Sequence[Job], context: Context, devices: Sequence[str], watch: Watch) -> None:
     """Run every job, one worker per entry of `devices`. A job that fails costs only those that need it."""
     waiting = Waiting(list(jobs), watch)
+    if not context.keep_trunks:
+        waiting.release = context.store.remove_snapshot
     if len(devices) == 1 or len(jobs) <= 1:
         while (job := waiting.take()) is not None:
             run_watched(job, context, devices[0], waiting.hear)

@@ -15,12 +15,15 @@ from benchmark.jobs import Job, Suite
 from benchmark.networks import Network, build_network
 from benchmark.sources import Facts, Loaded
 from benchmark.store import Store
+from benchmark.trunks import share_warmups
 from benchmark.units import text_from_bytes
 
 ABSENT = "absent"
 RECORD_BYTES = 40_000
 STATES_PER_CHECKPOINT = 3
 """Weights, momentum, and a second network at the most."""
+STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
+"""Weights and what the optimiser keeps of each."""
 
 
 @dataclass(frozen=True)
@@ -73,36 +76,48 @@ def empty_network(task: TaskConfig, facts: Facts) -> Network:
         return build_network(task.network, facts.num_classes, facts.shape)
 
 
-def describe_plan(suites: list[Suite], store: Store) -> dict[str, Any]:
-    return {"tasks": [describe_suite(suite, store) for suite in suites], "results": str(store.root)}
+def describe_plan(suites: list[Suite], store: Store, *, share: bool) -> dict[str, Any]:
+    tasks = [describe_suite(suite, store, share) for suite in suites]
+    totals = {name: sum(task[name] for task in tasks) for name in ("epochs", "epochs_naive")}
+    return {"tasks": tasks, "results": str(store.root), **totals}
 
 
-def describe_suite(suite: Suite, store: Store) -> dict[str, Any]:
+def describe_suite(suite: Suite, store: Store, share: bool) -> dict[str, Any]:
     task, facts = suite.task, suite.facts
-    jobs = [
-        {
-            "label": job.label,
-            "method": job.method,
-            "seed": job.seed,
-            "job": job.id,
-            "epochs": epochs_of(job, store),
-            "warmup_epochs": job.warmup_epochs,
-            "state": store.state(job.folder),
-        }
-        for job in suite.jobs()
-    ]
+    states = {job.folder: store.state(job.folder) for job in suite.jobs()}
+    missing = [job for job in suite.jobs() if states[job.folder] in ("new", "partial")]
+    to_run = share_warmups(missing, store) if share else missing
+    changed = {job.folder: job for job in to_run}
+    trunks = [job for job in to_run if job.until]
+    listed = [*trunks, *(changed.get(job.folder, job) for job in suite.jobs())]
     images = facts.num_test + round(task.data.val * facts.num_train)
     prediction_bytes = images * (facts.num_classes + 1) * 4 + RECORD_BYTES
     weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
+    snapshots = sum(len(job.snapshots) for job in to_run)
     return {
         "task": task.name,
         "data": "not cached" if suite.data_sha256 == ABSENT else "present",
-        "jobs": jobs,
+        "jobs": [describe_job(job, states.get(job.folder) or store.state(job.folder), store) for job in listed],
         "impossible": {entry.label: entry.reason for entry in suite.entries if entry.reason},
-        "epochs": sum(job["epochs"] for job in jobs if job["state"] in ("new", "partial")),
-        "disk_bytes": prediction_bytes * len(jobs),
+        "epochs": sum(epochs_of(job, store) for job in to_run),
+        "epochs_naive": sum(epochs_of(job, store) for job in missing),
+        "disk_bytes": prediction_bytes * len(states),
         "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
+        "snapshot_bytes": 4 * weights * STATES_PER_SNAPSHOT[task.optimizer.name] * snapshots,
         "network_parameters": weights,
+    }
+
+
+def describe_job(job: Job, state: str, store: Store) -> dict[str, Any]:
+    return {
+        "label": job.label,
+        "method": job.method,
+        "seed": job.seed,
+        "job": job.id,
+        "epochs": epochs_of(job, store),
+        "warmup_epochs": job.warmup_epochs,
+        "branches": job.branches,
+        "state": state,
     }
 
 
@@ -120,18 +135,20 @@ def plan_text(described: dict[str, Any]) -> str:
 
 def suite_text(task: dict[str, Any]) -> str:
     rows = [
-        [job["label"], job["seed"], job["state"], job["epochs"], job["warmup_epochs"], job["job"]]
+        [job["label"], job["seed"], job["state"], job["epochs"], job["warmup_epochs"] * job["branches"], job["job"]]
         for job in task["jobs"]
     ]
-    grid = tabulate(rows, ["method", "seed", "state", "epochs", "of them warm-up", "job"], tablefmt="simple")
+    grid = tabulate(rows, ["method", "seed", "state", "epochs", "branches off after", "job"], tablefmt="simple")
     counts = Counter(job["state"] for job in task["jobs"])
     states = ", ".join(f"{counts[state]} {state}" for state in ("done", "partial", "new"))
     states += f", {counts['diverged']} diverged" if counts["diverged"] else ""
-    disk = {name: text_from_bytes(task[f"{name}_bytes"]) for name in ("disk", "checkpoint")}
+    disk = {name: text_from_bytes(task[f"{name}_bytes"]) for name in ("disk", "checkpoint", "snapshot")}
+    saved = f" ({task['epochs_naive']} without shared warm-ups)" if task["epochs"] < task["epochs_naive"] else ""
+    snapshots = f", up to {disk['snapshot']} of snapshots" if task["snapshot_bytes"] else ""
     impossible = "".join(f"\n{label}: {reason}" for label, reason in task["impossible"].items())
     return (
         f"{task['task']} (data {task['data']}, network of {task['network_parameters']:,} parameters)\n{grid}\n"
-        f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train; about "
-        f"{disk['disk']} of results, up to {disk['checkpoint']} per running job"
+        f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train{saved}; about "
+        f"{disk['disk']} of results, up to {disk['checkpoint']} per running job{snapshots}"
         f"{impossible}"
     )

@@ -34,7 +34,7 @@ class Pace:
         self.last_seen[job.folder] = time.monotonic()
 
     def epoch(self, job: Job, epochs_done: int) -> None:
-        now, left = time.monotonic(), job.task.epochs - epochs_done
+        now, left = time.monotonic(), job.last_epoch - epochs_done
         self.seconds[job.task.name] += now - self.last_seen[job.folder]
         # A trial of a few steps leaps over epochs; a resumed job begins in the middle, but trains one at a time.
         self.epochs[job.task.name] += self.to_go[job.folder] - left if job.max_steps else 1
@@ -84,7 +84,7 @@ class Watcher:
         job, done = event.job, int(event.values["epochs_done"])
         self.pace.epoch(job, done)
         accuracy = f" acc {event.values['accuracy']:.1%}" if "accuracy" in event.values else ""
-        line = f"{self.name(job)} epoch {done}/{job.task.epochs} loss {event.values['loss']:.3f}{accuracy}"
+        line = f"{self.name(job)} epoch {done}/{job.last_epoch} loss {event.values['loss']:.3f}{accuracy}"
         self.bar.set_description_str(f"ETA {self.pace.eta()} | {line}")
         if self.verbose:
             self.bar.write(line, file=sys.stderr)

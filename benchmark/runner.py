@@ -1,24 +1,25 @@
 """One job from its description to its record."""
 
+import contextlib
 import io
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmark.cache import Folders
-from benchmark.data import prepare
+from benchmark.data import DataSet, prepare
 from benchmark.derive import combine, finished
 from benchmark.devices import data_budget
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
 from benchmark.outputs import Outputs, heading
 from benchmark.provenance import environment, provenance
-from benchmark.store import Store
+from benchmark.store import Store, snapshot_name
 from benchmark.trainer import Diverged, State, Trainer, network_of, state_from_plain, state_to_plain, trainable
 
 Report = Callable[[dict[str, Any]], None]
@@ -37,6 +38,7 @@ class Context:
     jobs_per_device: int = 1
     keep_weights: bool = False
     keep_features: bool = False
+    keep_trunks: bool = False
     awaited: frozenset[Path] = frozenset()
     """Folders of jobs whose final weights another job starts from; they go when the command ends."""
 
@@ -55,6 +57,9 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
         return
     make_deterministic(job.task.threads, device)
     method = context.methods.get(job.method)
+    if job.until:
+        train_trunk(job, context, device, report)
+        return
     try:
         if issubclass(method, Derived):
             record = combine(job, method, store)
@@ -74,26 +79,10 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     store, owner = context.store, job.needs[0] if job.takes_over else job
     if job.takes_over:
         finished(store, owner)
-    budget = data_budget(device, context.jobs_per_device) if context.budget is None else context.budget
-    data = prepare(job.task.data, context.folders, job.split_seed, device, budget)
-    if data.sha256 != job.data_sha256:
-        raise ValueError("the images have changed since this job was planned; run the command again")
-    trainer = Trainer(owner, context.methods, data, device)
+    trainer = Trainer(owner, context.methods, load_data(job, context, device), device)
     saver = Checkpoints(trainer, store, job.folder)
     outputs = Outputs(trainer, store, job.folder, context.keep_features)
-    state = saver.restore()
-    while state.epoch < owner.task.epochs:
-        before = state.epoch
-        try:
-            state = trainer.run_epoch(state)
-        except Diverged:
-            store.write_history(job.folder, state.history)
-            raise
-        report({**state.history[-1], "epochs_done": state.epoch})
-        for epoch in owner.task.evaluate_at:
-            if before < epoch <= state.epoch:
-                outputs.write_epoch(state.method, epoch)
-        saver.save_if_due(state)
+    state = run_epochs(saver, report, outputs)
     method = trainer.chosen(state)
     if job.takes_over:
         method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
@@ -102,7 +91,48 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
     spent = {"seconds": saver.seconds(), "environments": saver.environments, "weights_kept": context.keep_weights}
+    if saver.branched:
+        spent["branched_off"] = {"job": saver.branched.id, "epoch": owner.warmup_epochs}
     return {**record, "checksums": outputs.checksums, "provenance": {**provenance(), **spent}}
+
+
+def train_trunk(job: Job, context: Context, device: torch.device, report: Report) -> None:
+    """The warm-up of other jobs. If it diverges, they will find out by themselves."""
+    saver = Checkpoints(
+        Trainer(job, context.methods, load_data(job, context, device), device), context.store, job.folder
+    )
+    with contextlib.suppress(Diverged):
+        run_epochs(saver, report)
+    context.store.remove_checkpoint(job.folder)
+
+
+def load_data(job: Job, context: Context, device: torch.device) -> DataSet:
+    budget = data_budget(device, context.jobs_per_device) if context.budget is None else context.budget
+    data = prepare(job.task.data, context.folders, job.split_seed, device, budget)
+    if data.sha256 != job.data_sha256:
+        raise ValueError("the images have changed since this job was planned; run the command again")
+    return data
+
+
+def run_epochs(saver: "Checkpoints", report: Report, outputs: Outputs | None = None) -> State:
+    """From where a job stands to its last epoch. A snapshot is there before its epoch is reported or saved."""
+    trainer, job = saver.trainer, saver.trainer.job
+    state = saver.restore()
+    while state.epoch < job.last_epoch:
+        before = state.epoch
+        try:
+            state = trainer.run_epoch(state)
+        except Diverged:
+            saver.store.write_history(saver.folder, state.history)
+            raise
+        if state.epoch in job.snapshots:
+            saver.save_snapshot(state)
+        report({**state.history[-1], "epochs_done": state.epoch})
+        for epoch in job.task.evaluate_at:
+            if outputs and before < epoch <= state.epoch:
+                outputs.write_epoch(state.method, epoch)
+        saver.save_if_due(state)
+    return state
 
 
 def make_deterministic(threads: int, device: torch.device) -> None:
@@ -126,14 +156,16 @@ class Checkpoints:
     def __post_init__(self) -> None:
         self.environments = [environment(self.trainer.device, self.trainer.job.task.threads)]
         self.started = self.saved = time.monotonic()
+        self.branched: Job | None = None
 
     def seconds(self) -> float:
         """Time spent on the job, earlier attempts included as far as they were saved."""
         return self.seconds_before + time.monotonic() - self.started
 
     def restore(self) -> State:
-        """From the job's own checkpoint, or the final one of the job it starts from; else from the beginning."""
+        """From the job's own checkpoint, that of the job it takes over, or its trunk's; else from the beginning."""
         payload = self.store.read_checkpoint(self.folder) or self.store.read_checkpoint(self.trainer.job.folder)
+        payload = payload or self.trunk_payload()
         if payload is None:
             return self.trainer.start()
         plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
@@ -141,13 +173,30 @@ class Checkpoints:
         self.environments = list(dict.fromkeys([*plain["environments"], *self.environments]))
         return state_from_plain(self.trainer, plain)
 
+    def trunk_payload(self) -> bytes | None:
+        """The state after the shared warm-up. Where it is missing, the job trains its warm-up itself."""
+        job = self.trainer.job
+        if not job.branches or job.trunk is None:
+            return None
+        payload = self.store.read_checkpoint(job.trunk.snapshot_folder, snapshot_name(job.warmup_epochs))
+        self.branched = None if payload is None else job.trunk
+        return payload
+
+    def save_snapshot(self, state: State) -> None:
+        """For others to branch off. Which epoch was best so far counts from their own first epoch."""
+        name = snapshot_name(state.epoch)
+        self.store.write_checkpoint(self.trainer.job.snapshot_folder, self.payload(replace(state, best=None)), name)
+
     def save_if_due(self, state: State) -> None:
         if time.monotonic() - self.saved >= self.trainer.job.task.checkpoint_seconds:
             self.save(state)
 
     def save(self, state: State) -> None:
+        self.store.write_checkpoint(self.folder, self.payload(state))
+        self.saved = time.monotonic()
+
+    def payload(self, state: State) -> bytes:
         plain = {**state_to_plain(state), "seconds": self.seconds(), "environments": self.environments}
         buffer = io.BytesIO()
         torch.save(plain, buffer)
-        self.store.write_checkpoint(self.folder, buffer.getvalue())
-        self.saved = time.monotonic()
+        return buffer.getvalue()

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ def at_epoch(name: str, epoch: int) -> str:
     """The file of a prediction that was made before the end of training."""
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{epoch}{dot}{suffix}"
+
+
+def snapshot_name(epoch: int) -> str:
+    return f"snapshot-{epoch}.pt"
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,17 @@ class Store:
             return "diverged" if "diverged" in record else "done"
         return "partial" if self.has_checkpoint(folder) else "new"
 
-    def has_checkpoint(self, folder: Path) -> bool:
-        return (self.root / folder / CHECKPOINT).is_file()
+    def has_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bool:
+        return (self.root / folder / name).is_file()
+
+    def remove_checkpoint(self, folder: Path) -> None:
+        (self.root / folder / CHECKPOINT).unlink(missing_ok=True)
+
+    def remove_snapshot(self, folder: Path, epoch: int) -> None:
+        (self.root / folder / snapshot_name(epoch)).unlink(missing_ok=True)
+
+    def remove_trunk(self, folder: Path) -> None:
+        shutil.rmtree(self.root / folder, ignore_errors=True)
 
     def read_record(self, folder: Path) -> dict[str, Any] | None:
         return read_json(self.root / folder / RECORD)
@@ -90,13 +104,13 @@ class Store:
         writer.writerows({key: f"{value:.9g}" for key, value in row.items()} for row in rows)
         write_atomically(self.root / folder / HISTORY, text.getvalue().encode())
 
-    def write_checkpoint(self, folder: Path, payload: bytes) -> None:
+    def write_checkpoint(self, folder: Path, payload: bytes, name: str = CHECKPOINT) -> None:
         """The payload before its own SHA-256, which torch.load passes over: a damaged file is noticed when read."""
-        write_atomically(self.root / folder / CHECKPOINT, payload + hashlib.sha256(payload).digest())
+        write_atomically(self.root / folder / name, payload + hashlib.sha256(payload).digest())
 
-    def read_checkpoint(self, folder: Path) -> bytes | None:
+    def read_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bytes | None:
         """The last whole checkpoint; None if there is none or it is damaged (it is then moved aside)."""
-        path = self.root / folder / CHECKPOINT
+        path = self.root / folder / name
         if not path.is_file():
             return None
         content = path.read_bytes()

@@ -216,8 +216,8 @@ def caption(manifest: dict[str, Any], cells: dict[tuple[str, str], Cell], kept: 
     return (
         f"mean±std over {seeds} (population std, ddof 0). Best bold, second underlined; •/◦: "
         f"{manifest['reference']} is significantly better/worse (two-sided Wilcoxon rank-sum test, {test}, level "
-        f"{LEVEL:g}).{kept}{missing} Runs of one seed share initialisation and batches across methods; the test "
-        "ignores this."
+        f"{LEVEL:g}).{kept}{missing} Runs of one seed share initialisation, batches and warm-up across methods; the "
+        "test ignores this, and with positive correlation it is conservative."
     )
 
 

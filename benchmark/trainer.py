@@ -71,7 +71,8 @@ class Trainer:
         """The warm-up method, or the job's own, around `network` with a fresh optimiser."""
         method_class, settings = trainable(self.methods, self.job.method), self.job.config
         if warmup and method_class.warmup is not None:
-            method_class, settings = trainable(self.methods, method_class.warmup), {}
+            settings = self.job.trunk.config if self.job.trunk else {}
+            method_class = trainable(self.methods, method_class.warmup)
         method = self.around(network, method_class, settings)
         return State(method, OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer))
 

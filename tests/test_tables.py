@@ -74,7 +74,8 @@ def test_golden_markdown(store: Store) -> None:
     assert table.startswith(
         "Selective risk (%) on toy_data: mean±std over 5 seeds (population std, ddof 0). Best bold, second "
         "underlined; •/◦: Ours is significantly better/worse (two-sided Wilcoxon rank-sum test, exact, level 0.05). "
-        "Runs of one seed share initialisation and batches across methods; the test ignores this.\n\n|"
+        "Runs of one seed share initialisation, batches and warm-up across methods; the test ignores this, and with "
+        "positive correlation it is conservative.\n\n|"
     )
     assert table.endswith("Smallest attainable p, 5 against 5: 0.0079.")
 

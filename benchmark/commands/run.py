@@ -91,6 +91,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
     parser.add_argument("--keep-weights", action="store_true", help="keep the final checkpoint of each job")
     parser.add_argument(
+        "--no-shared-warmup",
+        action="store_true",
+        help="let every job train its own warm-up; the results are the same, it only takes longer",
+    )
+    parser.add_argument("--keep-trunks", action="store_true", help="keep the snapshots of shared warm-ups")
+    parser.add_argument(
         "--keep-features", action="store_true", help="store features too, for the scores that are made of them"
     )
     volume = parser.add_mutually_exclusive_group()
@@ -107,14 +113,14 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     suites = [make_suite(task, arguments, methods, folders) for task in tasks]
     store = Store(arguments.results)
     if arguments.dry_run:
-        return show_plan(suites, store, as_json=arguments.json)
+        return show_plan(suites, store, as_json=arguments.json, share=not arguments.no_shared_warmup)
     return train(suites, store, arguments, methods, folders)
 
 
-def show_plan(suites: "list[Suite]", store: Store, *, as_json: bool) -> int:
+def show_plan(suites: "list[Suite]", store: Store, *, as_json: bool, share: bool) -> int:
     from benchmark.planning import describe_plan, plan_text
 
-    described = describe_plan(suites, store)
+    described = describe_plan(suites, store, share=share)
     print(json.dumps(described, indent=1) if as_json else plan_text(described))
     return 0
 
@@ -142,6 +148,7 @@ def train(
         jobs_per_device=max(Counter(devices).values()),
         keep_weights=arguments.keep_weights,
         keep_features=arguments.keep_features,
+        keep_trunks=arguments.keep_trunks,
         awaited=awaited,
     )
     failures = run_jobs(jobs, context, devices, arguments)
@@ -211,10 +218,12 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
     """Run what is not done yet; returns a line for each job that has no result."""
     from benchmark.launch import Stop, launch
     from benchmark.progress import Watcher
+    from benchmark.trunks import remove_trunks, share_warmups
 
     store = context.store
     states = {job.folder: store.state(job.folder) for job in jobs}
     missing = [job for job in jobs if states[job.folder] not in FINISHED]
+    to_run = missing if arguments.no_shared_warmup else share_warmups(missing, store)
     for folder, state in states.items():
         if state in FINISHED and folder not in context.awaited:
             store.tidy(folder)
@@ -222,15 +231,17 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
         print("finished jobs keep what they have: remove a record to train its job again", file=sys.stderr)
     if not arguments.quiet:
         print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
-    watcher = Watcher(missing, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
+    watcher = Watcher(to_run, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
     try:
-        launch(missing, context, devices, watcher)
+        launch(to_run, context, devices, watcher)
     except Stop:
         pass
     finally:
         watcher.close()
     for folder in context.awaited.difference(awaited_weights(jobs, store)):
         store.tidy(folder)
+    if not arguments.keep_trunks:
+        remove_trunks(jobs, store)
     earlier = [(job, "diverged in an earlier run") for job in jobs if states[job.folder] == "diverged"]
     failures = [*earlier, *watcher.failures]
     return [failure_line(job, reason, store) for job, reason in failures]
