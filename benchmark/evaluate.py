@@ -41,17 +41,17 @@ def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict
 def measure_score(
     confidence: Confidence, error: NDArray[np.float64], expected: NDArray[np.float64] | None
 ) -> dict[str, Any]:
-    ranking = {
-        name: None if np.isnan(value) else value for name, value in metrics.ranking_metrics(confidence, error).items()
-    }
+    ranked = metrics.ranked_loss(confidence, error)
+    ranking = metrics.ranking_metrics(confidence, error, ranked)
     found: dict[str, Any] = {
-        **ranking,
-        "risk": metrics.curve(confidence, error),
+        **{name: None if np.isnan(value) else value for name, value in ranking.items()},
+        "risk": metrics.curve(ranked),
         "percentile_risk": metrics.percentile_curve(confidence, error),
     }
     if expected is not None:
-        found["expected_risk"] = metrics.curve(confidence, expected)
-        found["expected_aurc"] = metrics.aurc(confidence, expected)
+        ranked_expected = metrics.ranked_loss(confidence, expected)
+        found["expected_risk"] = metrics.curve(ranked_expected)
+        found["expected_aurc"] = metrics.mean_risk(ranked_expected)
     return found
 
 

@@ -45,8 +45,11 @@ def selective_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) 
     >>> selective_risk([0.9, 0.8, 0.8, 0.1], [0, 1, 0, 1], [0.5, 1.0])
     array([0.25, 0.5 ])
     """
-    curve = risk_curve(ranked_loss(confidence, loss))
-    return np.asarray(curve[kept(coverage, len(curve)) - 1])
+    return risk_at(ranked_loss(confidence, loss), coverage)
+
+
+def risk_at(ranked: Array, coverage: ArrayLike) -> Array:
+    return np.asarray(risk_curve(ranked)[kept(coverage, len(ranked)) - 1])
 
 
 def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> Array:
@@ -64,7 +67,11 @@ def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike)
 
 def aurc(confidence: ArrayLike, loss: ArrayLike) -> float:
     """AURC = (1/n) Σ_k R_k: mean selective risk over all coverages."""
-    return float(risk_curve(ranked_loss(confidence, loss)).mean())
+    return mean_risk(ranked_loss(confidence, loss))
+
+
+def mean_risk(ranked: Array) -> float:
+    return float(risk_curve(ranked).mean())
 
 
 def optimal_aurc(num_errors: int, n: int) -> float:
@@ -81,7 +88,10 @@ def e_aurc(confidence: ArrayLike, error: ArrayLike) -> float:
 
 def augrc(confidence: ArrayLike, loss: ArrayLike) -> float:
     """∫ G dc with G_k = (1/n) Σ_{i≤k} ℓ_(i), by trapezoids from (0, 0) (Traub et al., NeurIPS 2024)."""
-    ranked = ranked_loss(confidence, loss)
+    return mean_generalised_risk(ranked_loss(confidence, loss))
+
+
+def mean_generalised_risk(ranked: Array) -> float:
     n = len(ranked)
     generalised = np.r_[0.0, np.cumsum(ranked)] / n
     return float((generalised[1:] + generalised[:-1]).sum() / (2 * n))
@@ -131,12 +141,12 @@ def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]
     }
 
 
-def ranking_metrics(confidence: ArrayLike, error: ArrayLike) -> dict[str, float]:
-    """What a confidence score is judged by beside the risk–coverage curve; error is 0 or 1."""
+def ranking_metrics(confidence: ArrayLike, error: Array, ranked: Array) -> dict[str, float]:
+    """What a confidence score is judged by beside the risk–coverage curve; error is 0 or 1, `ranked` as ranked by it."""
     return {
-        "aurc": aurc(confidence, error),
-        "e_aurc": e_aurc(confidence, error),
-        "augrc": augrc(confidence, error),
+        "aurc": mean_risk(ranked),
+        "e_aurc": mean_risk(ranked) - optimal_aurc(int(error.sum()), len(error)),
+        "augrc": mean_generalised_risk(ranked),
         "auroc": failure_auroc(confidence, error),
         "top_ties": top_ties(confidence),
     }
@@ -153,6 +163,6 @@ def percentile_curve(confidence: ArrayLike, loss: ArrayLike) -> Sequence[float]:
     return [float(r) for r in percentile_risk(confidence, loss, CURVE_COVERAGES)]
 
 
-def curve(confidence: ArrayLike, loss: ArrayLike) -> Sequence[float]:
+def curve(ranked: Array) -> Sequence[float]:
     """Selective risk at the 201 coverages 0, 0.5, …, 100 % that every record keeps."""
-    return [float(r) for r in selective_risk(confidence, loss, CURVE_COVERAGES)]
+    return [float(r) for r in risk_at(ranked, CURVE_COVERAGES)]

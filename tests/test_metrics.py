@@ -98,14 +98,18 @@ def test_auroc_equals_pair_counting_and_augrc_its_closed_form(run: list[tuple[in
         assert np.isnan(auroc)
 
 
+def judged(confidence: np.ndarray, error: np.ndarray) -> dict[str, float]:
+    return metrics.ranking_metrics(confidence, error, metrics.ranked_loss(confidence, error))
+
+
 @given(runs, st.randoms())
 def test_order_and_monotone_transforms_do_not_matter(run: list[tuple[int, bool]], random: object) -> None:
     confidence, error = split(run)
     shuffled = list(run)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    expected = metrics.ranking_metrics(confidence, error)
-    assert metrics.ranking_metrics(*split(shuffled)) == pytest.approx(expected, nan_ok=True)
-    assert metrics.ranking_metrics(np.exp(confidence) - 7, error) == pytest.approx(expected, nan_ok=True)
+    expected = judged(confidence, error)
+    assert judged(*split(shuffled)) == pytest.approx(expected, nan_ok=True)
+    assert judged(np.exp(confidence) - 7, error) == pytest.approx(expected, nan_ok=True)
 
 
 @given(runs)
@@ -116,7 +120,7 @@ def test_perfect_ranking_is_the_optimum_and_no_ranking_beats_it(run: list[tuple[
 
 
 def test_curve_has_the_201_coverages() -> None:
-    curve = metrics.curve(M10_CONFIDENCE, M10_ERROR)
+    curve = metrics.curve(metrics.ranked_loss(M10_CONFIDENCE, M10_ERROR))
     assert len(curve) == 201
     assert curve[200] == pytest.approx(0.4)
     assert curve[100] == pytest.approx(0.26666667, abs=1e-8)
