@@ -148,6 +148,12 @@ class TaskConfig:
     eval_batch_size: int = 500
     threads: int = 1
     """CPU threads per job. The number changes the bits, so it belongs to the task and not to the machine."""
+    channels_last: bool = later(False)
+    """Keep images and filters pixel by pixel, not channel by channel. Changes the bits, as the next two do."""
+    amp: Literal["off", "bf16", "fp16"] = later("off")
+    """Compute the network in half precision; losses, scores and averages stay in single precision."""
+    compile: bool = later(False)
+    """Have torch.compile translate the network."""
     checkpoint: Literal["last", "best"] = "last"
     """Which epoch is tested: the last, or the earliest with the best validation accuracy."""
     evaluate_at: tuple[int, ...] = later(())
@@ -195,10 +201,13 @@ def task_names() -> list[str]:
     return sorted(path.stem for path in CONFIG_DIR.glob("*.toml"))
 
 
-def load_task(name: str, overrides: Iterable[str] = ()) -> TaskConfig:
-    """The task called `name`, or described by the TOML file at that path, with `key=value` overrides."""
+def load_task(name: str, overrides: Iterable[str] = (), defaults: Mapping[str, Any] | None = None) -> TaskConfig:
+    """The task called `name`, or described by the TOML file at that path, with `key=value` overrides.
+
+    `defaults` are what the machine suggests where the task says nothing.
+    """
     path = task_path(name)
-    tables = read_task(path, ())
+    tables = {**(defaults or {}), **read_task(path, ())}
     for override in overrides:
         apply_override(tables, override)
     if "name" in tables:
@@ -206,10 +215,12 @@ def load_task(name: str, overrides: Iterable[str] = ()) -> TaskConfig:
     return build(TaskConfig, {**tables, "name": path.stem}, str(name))
 
 
-def load_tasks(names: Iterable[str], overrides: Iterable[str] = ()) -> list[TaskConfig]:
+def load_tasks(
+    names: Iterable[str], overrides: Iterable[str] = (), defaults: Mapping[str, Any] | None = None
+) -> list[TaskConfig]:
     """Several tasks, each once. Two files of one name would share their results and are refused."""
     paths = {task_path(name).resolve(): name for name in names}
-    tasks = [load_task(name, overrides) for name in paths.values()]
+    tasks = [load_task(name, overrides, defaults) for name in paths.values()]
     for task in tasks:
         if sum(task.name == other.name for other in tasks) > 1:
             raise UserError(f"two tasks are called '{task.name}': rename one of the files")

@@ -1,21 +1,34 @@
 """Where jobs run: one device name per worker."""
 
 import os
+from typing import Any
 
 import psutil
 import torch
 
 from benchmark.errors import UserError
 
+DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {"channels_last": True}, "mps": {}}
+"""Settings of a task that a device suggests. Precision is never among them: the paper's is single."""
 
-def choose_devices(wanted: str, workers: int | None, threads: int) -> list[str]:
+
+def choose_devices(wanted: str, workers: int | None, threads: int, jobs_per_device: int = 1) -> list[str]:
     """`auto`, `cpu`, `cuda`, `cuda:N` or `mps` → one for each worker; by default as many as GPUs, or as cores hold."""
-    name = default_device() if wanted == "auto" else wanted
-    kind = checked_kind(name, wanted)
+    name, kind = device_name(wanted), device_kind(wanted)
     if kind == "cpu":
+        if jobs_per_device > 1:
+            raise UserError("--jobs-per-device is for GPUs; on the CPU use --workers")
         return ["cpu"] * (workers or max(1, (os.cpu_count() or 1) // threads))
     devices = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if name == "cuda" else [name]
-    return [devices[index % len(devices)] for index in range(workers or len(devices))]
+    return [devices[index % len(devices)] for index in range(workers or jobs_per_device * len(devices))]
+
+
+def device_name(wanted: str) -> str:
+    return default_device() if wanted == "auto" else wanted
+
+
+def device_kind(wanted: str) -> str:
+    return checked_kind(device_name(wanted), wanted)
 
 
 def default_device() -> str:

@@ -27,6 +27,9 @@ RECIPE = (
     "batch_size",
     "eval_batch_size",
     "threads",
+    "channels_last",
+    "amp",
+    "compile",
     "checkpoint",
     "evaluate_at",
 )

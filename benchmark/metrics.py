@@ -142,7 +142,7 @@ def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]
 
 
 def ranking_metrics(confidence: ArrayLike, error: Array, ranked: Array) -> dict[str, float]:
-    """What a confidence score is judged by beside the risk–coverage curve; error is 0 or 1, `ranked` as ranked by it."""
+    """What a score is judged by beside the risk–coverage curve; error is 0 or 1, `ranked` the same ranked by it."""
     return {
         "aurc": mean_risk(ranked),
         "e_aurc": mean_risk(ranked) - optimal_aurc(int(error.sum()), len(error)),

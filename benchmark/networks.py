@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ class Network(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.head = head
         self.extra: nn.Linear | None = None
+        self.memory_format = torch.contiguous_format
+        self.inner_dtype: torch.dtype | None = None
 
     @property
     def feature_dim(self) -> int:
@@ -39,13 +42,25 @@ class Network(nn.Module):
             nn.init.zeros_(self.extra.weight)
             nn.init.zeros_(self.extra.bias)
 
+    def set_speed(self, *, channels_last: bool, amp: str, compiled: bool) -> None:
+        """How it computes, not what. A copy of the network computes alike, though it is not compiled."""
+        if channels_last:
+            self.memory_format = torch.channels_last
+            self.to(memory_format=torch.channels_last)
+        self.inner_dtype = {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}[amp]
+        if compiled:
+            self.compile()
+
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.body(images)
-        hidden = self.dropout(features)
-        logits = self.head(hidden)
-        if self.extra is not None:
-            logits = torch.cat([logits, self.extra(hidden)], dim=1)
-        return logits, features
+        """In half precision inside, if so set; what comes out is single."""
+        images = images.contiguous(memory_format=self.memory_format)
+        with torch.autocast(images.device.type, self.inner_dtype) if self.inner_dtype else nullcontext():
+            features = self.body(images)
+            hidden = self.dropout(features)
+            logits = self.head(hidden)
+            if self.extra is not None:
+                logits = torch.cat([logits, self.extra(hidden)], dim=1)
+        return logits.float(), features.float()
 
 
 class VGG16Body(nn.Sequential):

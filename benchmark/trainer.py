@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmark import rng
-from benchmark.config import OptimizerConfig, ScheduleConfig
+from benchmark.config import ScheduleConfig
 from benchmark.data import DataSet, Split
 from benchmark.interface import Batch, Method, Progress, Step, Task, Validation
 from benchmark.jobs import Job, Methods
@@ -17,10 +17,10 @@ from benchmark.networks import Network, build_network
 from benchmark.prediction import Prediction
 from benchmark.schema import build
 
-OPTIMIZERS: dict[str, Callable[[list[nn.Parameter], OptimizerConfig], torch.optim.Optimizer]] = {
-    "sgd": lambda p, c: torch.optim.SGD(p, lr=c.lr, momentum=c.momentum, weight_decay=c.weight_decay),
-    "adam": lambda p, c: torch.optim.Adam(p, lr=c.lr, weight_decay=c.weight_decay),
-    "adamw": lambda p, c: torch.optim.AdamW(p, lr=c.lr, weight_decay=c.weight_decay),
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": lambda p, c, **how: torch.optim.SGD(p, lr=c.lr, momentum=c.momentum, weight_decay=c.weight_decay, **how),
+    "adam": lambda p, c, **how: torch.optim.Adam(p, lr=c.lr, weight_decay=c.weight_decay, **how),
+    "adamw": lambda p, c, **how: torch.optim.AdamW(p, lr=c.lr, weight_decay=c.weight_decay, **how),
 }
 
 
@@ -34,6 +34,7 @@ class State:
 
     method: Method
     optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler | None = None
     epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Any] | None = None
@@ -64,7 +65,9 @@ class Trainer:
     def start(self) -> State:
         """The state before the first epoch. Every method of a seed starts from the same network."""
         rng.reseed(self.job.seed, "initialisation")
-        network = build_network(self.job.task.network, self.data.num_classes, self.data.shape).to(self.device)
+        task = self.job.task
+        network = build_network(task.network, self.data.num_classes, self.data.shape).to(self.device)
+        network.set_speed(channels_last=task.channels_last, amp=task.amp, compiled=task.compile)
         return self.begin_phase(network, warmup=self.job.warmup_epochs > 0)
 
     def begin_phase(self, network: Network, *, warmup: bool) -> State:
@@ -74,7 +77,14 @@ class Trainer:
             settings = self.job.trunk.config if self.job.trunk else {}
             method_class = trainable(self.methods, method_class.warmup)
         method = self.around(network, method_class, settings)
-        return State(method, OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer))
+        # A fused optimiser skips a step with infinite gradients by itself; any other would ask the device first.
+        how = {"fused": True} if self.job.task.amp == "fp16" else {}
+        optimizer = OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer, **how)
+        return State(method, optimizer, self.scaler())
+
+    def scaler(self) -> torch.amp.GradScaler | None:
+        """Half precision with a short exponent needs its losses scaled up."""
+        return torch.amp.GradScaler(self.device.type) if self.job.task.amp == "fp16" else None
 
     def around(self, network: Network, method_class: type[Method], settings: Mapping[str, Any]) -> Method:
         """A method with its outputs and state, drawn from their own streams, around a network."""
@@ -92,7 +102,10 @@ class Trainer:
         for parameter in trained(new.method):
             if parameter in old.state:
                 new.optimizer.state[parameter] = old.state[parameter]
-        new.epoch, new.history, new.best = state.epoch, state.history, state.best
+            elif state.scaler is not None and self.job.task.optimizer.momentum:
+                # The fused optimiser wants momentum of all or of none; of a new parameter it is zero.
+                new.optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+        new.scaler, new.epoch, new.history, new.best = state.scaler, state.epoch, state.history, state.best
         return new
 
     def run_epoch(self, state: State) -> State:
@@ -128,7 +141,7 @@ class Trainer:
             rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
             for group in state.optimizer.param_groups:
                 group["lr"] = rate
-            accumulate(sums, take_step(method, state.optimizer, batch, seed, progress))
+            accumulate(sums, take_step(method, state.optimizer, batch, seed, progress, state.scaler))
         self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
         return sums
 
@@ -167,13 +180,25 @@ class Trainer:
         return Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
 
 
-def take_step(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, seed: int, progress: Progress) -> Step:
+def take_step(
+    method: Method,
+    optimizer: torch.optim.Optimizer,
+    batch: Batch,
+    seed: int,
+    progress: Progress,
+    scaler: torch.amp.GradScaler | None = None,
+) -> Step:
     """One step. What `after_step` draws never shifts the next step's dropout: each has its own stream."""
     rng.reseed(seed, "model noise", progress.epoch, progress.step)
     step = method.training_step(batch, progress)
     optimizer.zero_grad(set_to_none=True)
-    step.loss.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
+    if scaler is None:
+        step.loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    else:
+        scaler.scale(step.loss).backward()  # type: ignore[no-untyped-call]
+        scaler.step(optimizer)
+        scaler.update()
     rng.reseed(seed, "method noise", progress.epoch, progress.step)
     with torch.no_grad():
         method.after_step(batch, step.carry, progress)
@@ -220,6 +245,7 @@ def state_to_plain(state: State) -> dict[str, Any]:
         "best": state.best,
         "method": state.method.state_dict(),
         "optimizer": optimizer,
+        "scaler": None if state.scaler is None else state.scaler.state_dict(),
     }
 
 
@@ -235,5 +261,7 @@ def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
             key: value.to(parameters[name].device) if isinstance(value, Tensor) and value.ndim else value
             for key, value in values.items()
         }
+    if state.scaler is not None and plain["scaler"] is not None:
+        state.scaler.load_state_dict(plain["scaler"])
     state.epoch, state.history, state.best = plain["epoch"], plain["history"], plain["best"]
     return state

@@ -2,11 +2,12 @@
 
 import argparse
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from benchmark.cache import Folders
-from benchmark.config import check_coverages
+from benchmark.config import TaskConfig, check_coverages, load_tasks
 from benchmark.errors import UserError
 from benchmark.names import match_name
 from benchmark.post_hoc import POST_HOC
@@ -116,6 +117,30 @@ def add_data_folders(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"where decoded images are kept (default: ${CACHE_VARIABLE}, else cache/ in the data folder)",
     )
+
+
+def add_speed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda[:n]|mps", help="where to train")
+    switch = argparse.BooleanOptionalAction
+    parser.add_argument(
+        "--channels-last",
+        action=switch,
+        help="memory layout of images and filters; on by default on CPU and GPU. This and the next two change the "
+        "bits, so they are part of a job's id",
+    )
+    parser.add_argument(
+        "--amp", choices=["off", "bf16", "fp16"], help="half precision inside the network (default: off)"
+    )
+    parser.add_argument("--compile", action=switch, help="compile the network with torch.compile (default: off)")
+
+
+def read_tasks(names: Iterable[str], arguments: argparse.Namespace, overrides: Iterable[str] = ()) -> list[TaskConfig]:
+    """Tasks with what the device suggests, their own settings and what the command line says, in this order."""
+    from benchmark.devices import DEFAULTS, device_kind
+
+    asked = {name: getattr(arguments, name) for name in ("channels_last", "amp", "compile")}
+    flags = [f"{name}={value}" for name, value in asked.items() if value is not None]
+    return load_tasks(names, [*overrides, *flags], DEFAULTS[device_kind(arguments.device)])
 
 
 def folders_of(arguments: argparse.Namespace) -> Folders:

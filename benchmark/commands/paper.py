@@ -4,9 +4,8 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from benchmark.commands.options import add_data_folders, folders_of, positive
+from benchmark.commands.options import add_data_folders, add_speed, folders_of, positive, read_tasks
 from benchmark.commands.run import MakeRegistry, show_plan
-from benchmark.config import load_task
 from benchmark.errors import UserError
 from benchmark.store import Store
 
@@ -18,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=positive, metavar="N", help="seeds 0..N-1 (default: as many as the paper's)")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where records lie")
     add_data_folders(parser)
+    add_speed(parser)
     parser.add_argument("--no-shared-warmup", action="store_true", help="let every job train its own warm-up")
     parser.add_argument("--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, disk")
     parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON for machines")
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         by_task[table.task].append(table)
     suites = []
     for name, wanted in by_task.items():
-        task = load_task(name)
+        (task,) = read_tasks([name], arguments)
         data = find_data(task, folders_of(arguments), required=False)
         seeds = range(arguments.seeds or task.seeds)
         entries = [entry for table in wanted for entry in table_entries(table, task, seeds, methods, data.sha256)]

@@ -12,15 +12,17 @@ from benchmark.cache import Folders
 from benchmark.commands.options import (
     add_data_folders,
     add_selection,
+    add_speed,
     add_table_options,
     amount,
     asked_settings,
     folders_of,
     not_negative,
     positive,
+    read_tasks,
 )
 from benchmark.commands.tables import write_tables
-from benchmark.config import TaskConfig, load_tasks
+from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.names import match_labels
 from benchmark.store import Store
@@ -57,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     seeds.add_argument("--seed-list", nargs="+", type=not_negative, metavar="SEED", help="these seeds")
     add_table_options(parser)
     add_data_folders(parser)
-    parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda[:n]|mps", help="where to train")
+    add_speed(parser)
     parser.add_argument(
         "--data-budget",
         type=amount,
@@ -70,6 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         metavar="N",
         help="jobs at a time (default: one per GPU, or one per core); results do not depend on it",
+    )
+    parser.add_argument(
+        "--jobs-per-device",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="jobs that share a GPU, where one is too small to fill it (default: 1)",
     )
     parser.add_argument(
         "--set",
@@ -109,7 +118,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         raise UserError("--json belongs to --dry-run; add --dry-run, or leave it out")
     folders = folders_of(arguments)
     methods = make_registry(arguments.plugin)
-    tasks = load_tasks(arguments.datasets or DEFAULT_TASKS, arguments.set)
+    tasks = read_tasks(arguments.datasets or DEFAULT_TASKS, arguments, arguments.set)
     suites = [make_suite(task, arguments, methods, folders) for task in tasks]
     store = Store(arguments.results)
     if arguments.dry_run:
@@ -133,7 +142,7 @@ def train(
     from benchmark.runner import Context
 
     threads = max(suite.task.threads for suite in suites)
-    devices = choose_devices(arguments.device, arguments.workers, threads)
+    devices = choose_devices(arguments.device, arguments.workers, threads, arguments.jobs_per_device)
     store.check_writable()
     if not arguments.max_steps:
         for suite in suites:
