@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -28,14 +29,33 @@ def ahead(executor: Executor, work: Callable[[Item], Result], items: Iterable[It
             future.cancel()
 
 
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def processes() -> ProcessPoolExecutor:
-    """One for each core. They end with their parent, however that ends."""
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(os.cpu_count() or 1, mp_context=spawn, initializer=live_with_parent)
+    """One for each core, started. They end with their parent, however that ends."""
+    pool = ProcessPoolExecutor(cores(), mp_context=multiprocessing.get_context("spawn"), initializer=watch_parent)
+    with ignored_interrupts():
+        pool.submit(int).result()  # the first task starts them all
+    return pool
 
 
-def live_with_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+@contextmanager
+def ignored_interrupts() -> Iterator[None]:
+    """Processes started meanwhile inherit it: Ctrl-C is their parent's to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def watch_parent() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 

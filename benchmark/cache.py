@@ -9,9 +9,9 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
-from benchmark.sources import Images, Loaded, Ragged, check_labels, get_source
+from benchmark.sources import Images, Loaded, Ragged, check_labels, describe, get_source
+from benchmark.sources._files import CACHE_TAG
 from benchmark.store import read_json, write_json
 
 VERSION = 1
@@ -29,6 +30,7 @@ CHUNK_BYTES = 2**24
 ALWAYS_VERIFIED = 2**30
 """Up to this size all checksums are computed whenever a cache is opened; beyond, when a file's date has changed."""
 MANIFEST, STAMP = "manifest.json", "verified.json"
+TAG_SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
 
 Tell = Callable[[str], None]
 
@@ -77,40 +79,48 @@ def find(
 
     source, folder = get_source(config), folders.cache / name_of(config)
     try:
-        return read_cache(folder, fingerprint(source.files(config, folders.data)), thorough=thorough)
+        return read_cache(folder, fingerprint(config, folders), thorough=thorough)
     except Unusable as problem:
         if not build:
             raise MissingData(f"'{config.source}' is not cached yet: python run_all.py prepare does that") from None
         if str(problem):
             tell(f"{config.source}: {problem}; making it again")
-    originals = source.load(config, folders.data, download=True)
+    originals = replace(source.load(config, folders.data), num_classes=describe(config).num_classes)
     check_labels(originals, config)
-    mark = fingerprint(source.files(config, folders.data))
+    mark = fingerprint(config, folders)
     with locked(folder, tell):
         with suppress(Unusable):
             return read_cache(folder, mark)  # another process has made it meanwhile
         Builder(folder, config.source, originals, mark, tell).build()
-    return read_cache(folder, mark)
+    try:
+        return read_cache(folder, mark)
+    except Unusable as problem:
+        raise UserError(f"{problem}, though it was just made; try again, and look at the disk if it stays so") from None
 
 
 def name_of(config: DataConfig) -> str:
     """One cache for each way in which the images of a source can be read."""
-    settings = {name: getattr(config, name) for name in (*get_source(config).SETTINGS, "image_size")}
+    size = {} if config.cache_size else {"image_size": config.image_size}
+    settings = {name: getattr(config, name) for name in get_source(config).SETTINGS} | size
     if config.path:
         settings["path"] = str(Path(config.path).resolve())
     text = json.dumps([VERSION, config.source, len(config.mean), settings], sort_keys=True)
     return f"{config.source}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def fingerprint(paths: Sequence[Path]) -> str | None:
-    """Names, sizes and dates of the originals; None if they are not there (any more)."""
-    digest = hashlib.sha256()
-    for path in paths:
-        if not path.exists():
-            return None
-        status = path.stat()
-        digest.update(f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+def fingerprint(config: DataConfig, folders: Folders) -> str | None:
+    """What would tell that the originals have changed; None if they are not there (any more).
+
+    Own files count with their dates, official ones without, so that copies can share a cache.
+    """
+    digest, found = hashlib.sha256(), False
+    for path in get_source(config).files(config, folders.data):
+        status = path.stat() if path.exists() else None
+        dated = status is not None and (path.is_dir() or bool(config.path))
+        facts = (status and (0 if path.is_dir() else status.st_size), status and dated and status.st_mtime_ns)
+        digest.update(f"{path.parent.name}/{path.name} {facts}\n".encode())
+        found |= status is not None
+    return digest.hexdigest() if found else None
 
 
 @contextmanager
@@ -118,6 +128,9 @@ def locked(folder: Path, tell: Tell) -> Iterator[None]:
     """One process at a time builds a cache; the lock of one that was killed is free."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        tag = folder.parent / CACHE_TAG
+        if not tag.exists():
+            tag.write_text(f"{TAG_SIGNATURE}\n# Decoded images; may be removed, and will then be made again.\n")
         lock = FileLock(folder.with_name(f"{folder.name}.lock"))
         try:
             lock.acquire(timeout=0)
@@ -143,12 +156,8 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tup
     """What the manifest describes, checked. `mark` is the fingerprint of the originals where these are at hand."""
     if not folder.is_dir():
         raise Unusable
-    manifest = read_json(folder / MANIFEST)
-    if (
-        manifest is None
-        or manifest.get("version") != VERSION
-        or digest_of(manifest.get("splits")) != manifest.get("sha256")
-    ):
+    manifest = read_json(folder / MANIFEST) or {}
+    if not is_whole(manifest):
         raise Unusable(f"the manifest in '{folder}' is damaged")
     if mark is not None and mark != manifest["fingerprint"]:
         raise Unusable(f"the files have changed since they were cached in '{folder}'")
@@ -163,9 +172,15 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tup
             if total > ALWAYS_VERIFIED:
                 with suppress(OSError):  # a cache that may only be read is verified each time
                     write_json(folder / STAMP, {"dates": stamp})
-    except (OSError, ValueError) as error:
+    except (FileNotFoundError, ValueError) as error:
         raise Unusable(f"the cache '{folder}' is damaged ({error})") from None
-    return Loaded(splits["train"], splits["test"], val=splits.get("val")), manifest["sha256"]
+    loaded = Loaded(splits["train"], splits["test"], val=splits.get("val"), num_classes=manifest["num_classes"])
+    return loaded, manifest["sha256"]
+
+
+def is_whole(manifest: dict[str, Any]) -> bool:
+    described = manifest.get("version") == VERSION and "num_classes" in manifest and "fingerprint" in manifest
+    return described and digest_of(manifest.get("splits")) == manifest.get("sha256")
 
 
 def digest_of(splits: Any) -> str:
@@ -174,9 +189,9 @@ def digest_of(splits: Any) -> str:
 
 
 def mapped(files: SplitFiles, entry: dict[str, Any]) -> Images:
-    """A split without reading its pixels. Mapped copy-on-write: a tensor may be made of it, the file stays as it is."""
+    """A split without reading its pixels."""
     labels = checked_array(files.labels, entry["labels_sha256"])
-    pixels = np.memmap(files.pixels, np.uint8, mode="c")
+    pixels = np.memmap(files.pixels, np.uint8, mode="r")
     if len(pixels) != entry["bytes"]:
         raise ValueError(f"{files.pixels.name} has {len(pixels)} bytes, expected {entry['bytes']}")
     flat = pixels.view(np.ndarray)

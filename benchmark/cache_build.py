@@ -11,8 +11,9 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from benchmark.ahead import ahead, processes
-from benchmark.cache import MANIFEST, VERSION, SplitFiles, Tell, cannot_write, checked_array, chunk_bounds, digest_of
+from benchmark.ahead import ahead, cores, processes
+from benchmark.cache import (
+    MANIFEST,
+    VERSION,
+    SplitFiles,
+    Tell,
+    cannot_write,
+    checked_array,
+    chunk_bounds,
+    digest_of,
+    is_whole,
+)
 from benchmark.errors import UserError
 from benchmark.sources import Images, Loaded
 from benchmark.sources._files import ImageFiles
@@ -37,7 +48,23 @@ MEASURED_AT_A_TIME = 1000
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-Originals = ImageFiles | NDArray[Any]
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Some rows of an array, which may be a mapped file."""
+
+    array: NDArray[Any]
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, start: int, end: int) -> "InMemory":
+        return InMemory(self.array, self.rows[start:end])
+
+
+Originals = ImageFiles | InMemory
 Journal = dict[tuple[str, int], str]
 """Split and number of a chunk → its checksum."""
 
@@ -64,7 +91,7 @@ class Split:
         return int(self.starts[first]), int(self.starts[end] - self.starts[first])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Builder:
     """Writes the cache `folder` of the originals that have this fingerprint."""
 
@@ -73,33 +100,39 @@ class Builder:
     loaded: Loaded
     mark: str | None
     tell: Tell
+    pool: ProcessPoolExecutor | None = None
 
     @property
     def partial(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}.partial")
 
     def build(self) -> None:
+        files = [images.pictures for images in self.loaded.splits().values() if isinstance(images.pictures, ImageFiles)]
+        many = sum(map(len, files)) >= WORTH_PROCESSES
         try:
-            self.begin()
-            journal = read_journal(self.partial / JOURNAL)
-            splits = [self.measured(name, images, journal) for name, images in self.loaded.splits().items()]
-            good = {split.files.name: good_chunks(split, journal) for split in splits}
-            self.check_space(splits, good)
-            entries = {split.files.name: self.write_split(split, good[split.files.name]) for split in splits}
-            self.finish(entries)
+            with processes() if many else nullcontext() as self.pool:
+                self.write()
         except OSError as error:
             raise cannot_write(self.folder, error) from None
         except BrokenProcessPool:
             raise UserError("a process that decodes images died, perhaps for lack of memory; try again") from None
 
+    def write(self) -> None:
+        self.begin()
+        journal = read_journal(self.partial / JOURNAL)
+        splits = [self.measured(name, images, journal) for name, images in self.loaded.splits().items()]
+        good = {split.files.name: good_chunks(split, journal) for split in splits}
+        self.check_space(splits, good)
+        self.finish({split.files.name: self.write_split(split, good[split.files.name]) for split in splits})
+
     def begin(self) -> None:
         """Keep of earlier attempts, and of a cache that turned out damaged, what was made from the same originals."""
         if self.folder.is_dir():
-            old = read_json(self.folder / MANIFEST)
+            old = read_json(self.folder / MANIFEST) or {}
             shutil.rmtree(self.partial, ignore_errors=True)
             self.folder.rename(self.partial)
             (self.partial / MANIFEST).unlink(missing_ok=True)
-            if old is not None and old.get("fingerprint") == self.mark:
+            if is_whole(old) and old["fingerprint"] == self.mark:
                 for name, entry in old["splits"].items():
                     self.note(f"{name}-sizes", 0, entry["sizes_sha256"])
                     for index, checksum in enumerate(entry["chunks"]):
@@ -121,9 +154,9 @@ class Builder:
         """Where every image will lie, before any is decoded."""
         files, pictures = SplitFiles(self.partial, name), images.pictures
         if not isinstance(pictures, ImageFiles):
-            array = np.asarray(pictures)[images.rows]
-            starts = np.arange(len(array) + 1) * array[0].nbytes
-            return Split(files, array, images.labels, None, starts, list(array.shape[1:]))
+            array = np.asarray(pictures)
+            starts = np.arange(len(images) + 1) * array[0].nbytes
+            return Split(files, InMemory(array, images.rows), images.labels, None, starts, list(array.shape[1:]))
         chosen = pictures.take(images.rows)
         if chosen.keeps_shape:
             sizes = self.measured_sizes(files, chosen, journal)
@@ -138,12 +171,18 @@ class Builder:
             return checked_array(files.sizes, journal.get((f"{files.name}-sizes", 0), ""))
         firsts = range(0, len(chosen), MEASURED_AT_A_TIME)
         parts = (chosen.part(first, first + MEASURED_AT_A_TIME) for first in firsts)
-        sizes = spread(ImageFiles.measured, parts, len(chosen))
+        sizes = self.spread(ImageFiles.measured, parts)
         bar = progress(len(chosen), f"{self.source} {files.name}, sizes", "image")
         found = np.concatenate([bar_step(bar, part, len(part)) for part in sizes])
         bar.close()
         self.note(f"{files.name}-sizes", 0, write_array(files.sizes, found))
         return found
+
+    def spread(self, work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
+        """`work` of each part in order, on all cores where there is enough of it."""
+        if self.pool is None:
+            return map(work, parts)
+        return ahead(self.pool, work, parts, depth=2 * cores())
 
     def check_space(self, splits: list[Split], good: dict[str, dict[int, str]]) -> None:
         """Say what will be written before it is, and refuse what does not fit."""
@@ -163,13 +202,18 @@ class Builder:
         """The chunks that are not there yet, in parallel; returns the manifest's entry."""
         checksums = dict(good)
         missing = [index for index in range(len(split.bounds)) if index not in good]
-        parts = (part_of(split.originals, *split.bounds[index]) for index in missing)
-        heavy = len(split.originals) if isinstance(split.originals, ImageFiles) else 0
+        parts = (split.originals.part(*split.bounds[index]) for index in missing)
         bar = progress(int(split.starts[-1]), f"{self.source} {split.files.name}", "B")
         bar.update(sum(split.place(index)[1] for index in good))
         with open_at_size(split.files.pixels, int(split.starts[-1])) as file:
-            for index, pixels in zip(missing, spread(decoded, parts, heavy), strict=True):
-                file.seek(split.place(index)[0])
+            for index, pixels in zip(missing, self.spread(decoded, parts), strict=True):
+                start, length = split.place(index)
+                if len(pixels) != length:
+                    split.files.sizes.unlink(missing_ok=True)
+                    raise UserError(
+                        f"an image of '{self.source}' has changed its size meanwhile; run the command again"
+                    )
+                file.seek(start)
                 file.write(pixels)
                 file.flush()
                 checksums[index] = hashlib.sha256(pixels).hexdigest()
@@ -180,7 +224,7 @@ class Builder:
         return {
             "count": len(split.labels),
             "shape": split.shape,
-            "per_class": np.bincount(split.labels).tolist(),
+            "per_class": np.bincount(split.labels, minlength=self.loaded.num_classes).tolist(),
             "bytes": int(split.starts[-1]),
             "labels_sha256": write_array(split.files.labels, split.labels),
             "sizes_sha256": None if split.sizes is None else write_array(split.files.sizes, split.sizes),
@@ -188,7 +232,12 @@ class Builder:
         }
 
     def finish(self, entries: dict[str, Any]) -> None:
-        described = {"version": VERSION, "source": self.source, "fingerprint": self.mark}
+        described = {
+            "version": VERSION,
+            "source": self.source,
+            "num_classes": self.loaded.num_classes,
+            "fingerprint": self.mark,
+        }
         write_json(self.partial / MANIFEST, {**described, "sha256": digest_of(entries), "splits": entries})
         for name in (JOURNAL, ORIGIN):
             (self.partial / name).unlink()
@@ -196,26 +245,13 @@ class Builder:
         sync_folder(self.folder.parent)
 
 
-def part_of(originals: Originals, first: int, end: int) -> Originals:
-    return originals.part(first, end) if isinstance(originals, ImageFiles) else originals[first:end]
-
-
 def decoded(originals: Originals) -> bytes:
     """The pixels of some images, one behind the other."""
-    if not isinstance(originals, ImageFiles):
-        return originals.tobytes()
+    if isinstance(originals, InMemory):
+        return originals.array[originals.rows].tobytes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # odd metadata; the pixels are what counts
         return b"".join(originals[index].tobytes() for index in range(len(originals)))
-
-
-def spread(work: Callable[[Part], Result], parts: Iterable[Part], num_files: int) -> Iterator[Result]:
-    """`work` of each part in order, on all cores where there is enough of it."""
-    if num_files < WORTH_PROCESSES:
-        yield from map(work, parts)
-        return
-    with processes() as pool:
-        yield from ahead(pool, work, parts, depth=2 * (os.cpu_count() or 1))
 
 
 def good_chunks(split: Split, journal: Journal) -> dict[int, str]:

@@ -57,6 +57,7 @@ class DataConfig:
             self.cache_size == 0 or 0 < self.image_size <= self.cache_size,
             f"image_size = {self.image_size} must be positive and at most cache_size = {self.cache_size}",
         )
+        check(len(set(self.folders)) == len(self.folders), "folders must name each class once")
         check(0 <= self.test_share < 1, f"test_share must be at least 0 and below 1, got {self.test_share}")
         check(not self.val_images or self.official_val, "val_images is a part of the official_val split; set that too")
 

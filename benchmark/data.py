@@ -14,9 +14,10 @@ from benchmark.augment import draw, normalise, view
 from benchmark.cache import Folders
 from benchmark.config import AugmentConfig, DataConfig
 from benchmark.crops import crop
+from benchmark.errors import UserError
 from benchmark.interface import Batch
 from benchmark.pixels import Pixels, place
-from benchmark.sources import Facts, Images, Loaded, check_labels, describe, get_source
+from benchmark.sources import Facts, Images, Loaded, Ragged, check_labels, describe, get_source
 from benchmark.transfer import upload
 
 
@@ -24,18 +25,25 @@ from benchmark.transfer import upload
 def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Loaded, str]:
     """The images of a task after its subsets are taken, and the hash of the whole set. Kept for the next job."""
     source = get_source(config)
-    if source.files(config, folders.data):
+    if source.CACHED:
         loaded, sha256 = cache.find(config, folders, build=build)
     else:
-        loaded = source.load(config, folders.data, download=False)
+        loaded = source.load(config, folders.data)
+        check_labels(loaded, config)
         sha256 = loaded.sha256()
-    check_labels(loaded, config)
+    if config.official_val and loaded.val is None:
+        raise UserError(f"data.official_val: '{config.source}' has no validation split of its own; set data.val")
     return loaded.subset(config.train_images, config.test_images, config.val_images), sha256
 
 
 def facts_of(config: DataConfig, loaded: Loaded | None) -> Facts:
     """What is known of a task's images: counted where they are at hand, else as its source announces them."""
-    facts = describe(config)
+    if loaded is None or not loaded.num_classes:
+        facts = describe(config)
+    else:
+        pictures, side = loaded.train.pictures, config.image_size
+        shape = (pictures.channels, side, side) if isinstance(pictures, Ragged) else np.shape(pictures[0])
+        facts = Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape)
     num_train = min(facts.num_train, config.train_images or facts.num_train) if loaded is None else len(loaded.train)
     num_test = min(facts.num_test, config.test_images or facts.num_test) if loaded is None else len(loaded.test)
     return replace(facts, num_train=num_train, num_test=num_test - config.test_holdout)
@@ -101,16 +109,18 @@ def batch_bounds(count: int, batch_size: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], count], strict=True))
 
 
-def prepare(config: DataConfig, folders: Folders, seed: int, device: torch.device, budget: int) -> DataSet:
+def prepare(
+    config: DataConfig, folders: Folders, seed: int, device: torch.device, budget: int, build: bool = True
+) -> DataSet:
     """The data set of a job, on the device as far as the budget, in bytes, goes."""
-    loaded, sha256 = load(config, folders)
+    loaded, sha256 = load(config, folders, build)
     train, val, test, posterior = divide(loaded, config, seed)
     splits = [images for images in (train, val, test) if images is not None]
     placed = [
         Split(pixels, torch.from_numpy(images.labels).to(device))
         for images, pixels in zip(splits, place(splits, device, budget), strict=True)
     ]
-    facts = describe(config)
+    facts = facts_of(config, loaded)
     return DataSet(
         train=placed[0],
         val=None if val is None else placed[1],

@@ -1,11 +1,11 @@
 """Where jobs run: one device name per worker."""
 
-import os
 from typing import Any
 
 import psutil
 import torch
 
+from benchmark.ahead import cores
 from benchmark.errors import UserError
 
 DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {"channels_last": True}, "mps": {}}
@@ -18,7 +18,7 @@ def choose_devices(wanted: str, workers: int | None, threads: int, jobs_per_devi
     if kind == "cpu":
         if jobs_per_device > 1:
             raise UserError("--jobs-per-device is for GPUs; on the CPU use --workers")
-        return ["cpu"] * (workers or max(1, (os.cpu_count() or 1) // threads))
+        return ["cpu"] * (workers or max(1, cores() // threads))
     devices = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if name == "cuda" else [name]
     return [devices[index % len(devices)] for index in range(workers or jobs_per_device * len(devices))]
 
@@ -57,5 +57,9 @@ RESIDENT_SHARE = 0.5
 
 def data_budget(device: torch.device, jobs: int) -> int:
     """Bytes of images that each of `jobs` on a device may keep there."""
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free = torch.cuda.mem_get_info(device)[0] + unused  # what an earlier job left with torch is free too
+    else:
+        free = psutil.virtual_memory().available
     return int(RESIDENT_SHARE * free / jobs)

@@ -5,5 +5,11 @@ class UserError(Exception):
     """Bad input: shown as one line with exit code 2, never as a traceback."""
 
 
+def brief(error: BaseException) -> str:
+    """What another library says is wrong, in part of a line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:160]}" if text else type(error).__name__
+
+
 class MissingData(UserError):
     """A data set is not there. A plan can still be shown."""

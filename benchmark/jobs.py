@@ -140,6 +140,8 @@ class Suite:
     """What a table shows beyond its rows and columns."""
     data_sha256: str
     facts: Facts
+    remark: str = ""
+    """What a reader of the results should know of the data."""
 
     def jobs(self) -> list[Job]:
         """Each job once, after those it needs; seeds outermost, so that every column gets its first seeds early."""

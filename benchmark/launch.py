@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import os
-import signal
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 
+from benchmark.ahead import ignored_interrupts
 from benchmark.jobs import Job
 from benchmark.runner import Context, run_job
 from benchmark.trainer import Diverged
@@ -162,9 +162,8 @@ class Pool:
     def start(self, device: str) -> Worker:
         ours, theirs = SPAWN.Pipe()
         process = SPAWN.Process(target=work, args=(theirs, self.context, device), daemon=True)
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is the parent's to handle
-        process.start()
-        signal.signal(signal.SIGINT, handler)
+        with ignored_interrupts():
+            process.start()
         theirs.close()
         return Worker(process, ours, device)
 

@@ -3,9 +3,11 @@
 Both give the same batches to the bit; who reads them cannot tell which it is.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -146,12 +148,16 @@ class Streamed:
     rows: Rows
     device: torch.device
 
+    @cached_property
+    def sender(self) -> Sender:
+        return Sender(self.device)
+
     def sizes(self, positions: Rows) -> NDArray[np.int64]:
         return self.layout.sizes(self.rows[positions])
 
     def fetch(self, batches: Iterable[Rows]) -> Iterator[Raw]:
         """Read and sent by a thread of its own, ahead of their use."""
-        sender = Sender(self.device)
+        sender = self.sender
 
         def send(positions: Rows) -> tuple[Rows, Arrival]:
             rows = self.rows[positions]
@@ -183,4 +189,6 @@ def resident(layout: Layout, rows: Rows, device: torch.device) -> Resident:
     """On the CPU a whole source stays where it lies: processes share it if it is a mapped file."""
     if not np.array_equal(rows, np.arange(len(layout))):
         layout = layout.part(rows)
-    return Resident(layout, torch.from_numpy(layout.array).to(device))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # nor is it written
+        return Resident(layout, torch.from_numpy(layout.array).to(device))

@@ -19,6 +19,8 @@ from benchmark.trunks import share_warmups
 from benchmark.units import text_from_bytes
 
 ABSENT = "absent"
+PART_OF_A_SET = 0.9
+"""Classes differ in size, so that some of them may be a little less than the announced average."""
 RECORD_BYTES = 40_000
 STATES_PER_CHECKPOINT = 3
 """Weights, momentum, and a second network at the most."""
@@ -48,13 +50,15 @@ def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
 
 
 def remark_on(task: TaskConfig, loaded: Loaded) -> str:
-    announced = facts_of(task.data, None).num_train
-    if len(loaded.train) >= announced:
-        return ""
-    return (
-        f"{task.name}: {len(loaded.train):,} of {announced:,} training images are there; results do not compare with "
-        "those of the whole set"
-    )
+    announced, found = facts_of(task.data, None).num_train, len(loaded.train)
+    remarks = []
+    if found < PART_OF_A_SET * announced:
+        remarks.append(
+            f"{found:,} of {announced:,} training images are there; results do not compare with those of the whole set"
+        )
+    if loaded.val is not None and not task.data.official_val:
+        remarks.append("its own validation split is not used; data.official_val = true with data.val = 0 would")
+    return "; ".join(remarks)
 
 
 def check_recipe(task: TaskConfig, facts: Facts) -> None:

@@ -108,7 +108,7 @@ def train_trunk(job: Job, context: Context, device: torch.device, report: Report
 
 def load_data(job: Job, context: Context, device: torch.device) -> DataSet:
     budget = data_budget(device, context.jobs_per_device) if context.budget is None else context.budget
-    data = prepare(job.task.data, context.folders, job.split_seed, device, budget)
+    data = prepare(job.task.data, context.folders, job.split_seed, device, budget, build=False)
     if data.sha256 != job.data_sha256:
         raise ValueError("the images have changed since this job was planned; run the command again")
     return data

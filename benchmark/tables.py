@@ -78,7 +78,8 @@ def build_tables(manifest: dict[str, Any], store: Store) -> list[Table]:
     """All tables of a task: selective risk, the posterior-expected risk where the truth is known, further measures."""
     manifest = {**SETTINGS, **manifest}
     columns = load_columns(manifest, store)
-    notes = (*column_notes(columns), *run_notes(single(columns)))
+    remark = [f"Data: {manifest['remark']}."] if manifest.get("remark") else []
+    notes = (*remark, *column_notes(columns), *run_notes(single(columns)))
     curve = {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
     tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest['title']}", notes)]
     if any(column.is_oracle for column in columns):

@@ -14,9 +14,9 @@ Arrival = Callable[[], Tensor]
 
 
 def upload(array: NDArray[Any], device: torch.device) -> Tensor:
-    """A small array on the device. From pageable memory a copy would first wait for the device."""
+    """A small array on the device. To a GPU from pinned memory: any other copy would first wait for the device."""
     tensor = torch.from_numpy(array)
-    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 class Sender:

@@ -23,7 +23,7 @@ def write_class_folders(root: Path, per_class: int, classes: tuple[str, ...] = W
     for label, name in enumerate(classes):
         (root / name).mkdir(parents=True)
         for index in range(per_class):
-            seed = 1000 * label + index + len(str(root))
+            seed = 1000 * label + index + 7 * len(root.name)
             picture(*SIZES[seed % len(SIZES)], seed).save(root / name / f"{name}_{index}{suffix}")
 
 

@@ -46,7 +46,7 @@ def pixels(loaded: Loaded) -> list[bytes]:
 
 
 def originals(config: DataConfig, folders: Folders) -> Loaded:
-    return get_source(config).load(config, folders.data, download=False)
+    return get_source(config).load(config, folders.data)
 
 
 def folder_of(config: DataConfig, folders: Folders) -> Path:
@@ -108,11 +108,10 @@ def test_the_hash_says_what_the_data_is_and_not_where_or_how_it_was_cached(
     (write_celeba if config.source == "celeba" else write_imagenet)(tmp_path / "other machine")
     monkeypatch.setattr(cache_build, "WORTH_PROCESSES", 1)
     again, second = find(config, Folders(tmp_path / "other machine", tmp_path / "other cache"))
-    if config.source == "celeba":  # the pictures of the other set depend on its path
-        assert first == second
+    assert first == second
     assert pixels(again) == pixels(originals(config, Folders(tmp_path / "other machine", tmp_path)))
-    _, other = find(replace(config, image_size=18), folders)
-    assert (other != first) == (config.source == "celeba")
+    other = replace(config, image_size=18)
+    assert (find(other, folders)[1] == first) == (name_of(other) == name_of(config)) == (config.cache_size > 0)
 
 
 def test_each_way_to_read_a_source_has_a_cache_of_its_own() -> None:
@@ -125,9 +124,10 @@ def test_each_way_to_read_a_source_has_a_cache_of_its_own() -> None:
             replace(CELEBA, attribute="Bald"),
             replace(IMAGENET, cache_size=30),
             replace(IMAGENET, folders=WNIDS[:2]),
+            replace(IMAGENET, image_size=10),
         )
     }
-    assert len(names) == 6
+    assert len(names) == 6, "the crop of images that keep their shape is cut when they are read"
     assert name_of(CELEBA) == name_of(replace(CELEBA, train_images=3, official_val=True, test_images=2))
 
 
@@ -162,7 +162,8 @@ def test_damage_is_found_and_mended(
     said = capsys.readouterr().err
     assert "is damaged" in said
     assert "making it again" in said
-    assert sorted(entry.name for entry in folders.cache.iterdir()) == [name_of(IMAGENET), f"{name_of(IMAGENET)}.lock"]
+    names = ["CACHEDIR.TAG", name_of(IMAGENET), f"{name_of(IMAGENET)}.lock"]
+    assert sorted(entry.name for entry in folders.cache.iterdir()) == names
 
 
 def test_only_damaged_chunks_are_decoded_again(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +196,88 @@ def test_large_caches_are_verified_when_a_date_has_changed(
     capsys.readouterr()
     find(CELEBA, folders)
     assert "train.pixels is wrong in 1 of" in capsys.readouterr().err
+
+
+def own_images(tmp_path: Path) -> DataConfig:
+    write_class_folders(tmp_path / "pets", 6, ("cat", "dog"))
+    return DataConfig("folder", **RGB, image_size=16, test_share=0.25, path=str(tmp_path / "pets"))
+
+
+@pytest.mark.parametrize("change", ["same size, new date", "another image", "moved to another class"])
+def test_changes_of_own_images_are_noticed(tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also with a link in the folder that leads nowhere."""
+    config, folders = own_images(tmp_path), Folders(tmp_path, tmp_path / "cache")
+    (tmp_path / "pets" / "cat" / "gone.txt").symlink_to(tmp_path / "nowhere")
+    _, first = find(config, folders)
+    path = tmp_path / "pets" / "cat" / "cat_1.JPEG"
+    if change == "another image":
+        picture(40, 30, 99).save(tmp_path / "pets" / "cat" / "new.png")
+    elif change == "moved to another class":
+        path.rename(tmp_path / "pets" / "dog" / "cat_1.JPEG")
+    else:
+        path.write_bytes(path.read_bytes())
+    (tmp_path / "pets" / "notes.txt").write_text("no image, so nothing has changed by it")
+    capsys.readouterr()
+    loaded, second = find(config, folders)
+    assert "have changed since" in capsys.readouterr().err
+    assert (second == first) == (change == "same size, new date")
+    assert pixels(loaded) == pixels(originals(config, folders))
+
+
+def test_copies_of_an_official_set_share_a_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for copy in ("a", "b"):
+        write_celeba(tmp_path / copy)
+        for path in (tmp_path / copy).rglob("*"):
+            os.utime(path, (1000 if path.is_dir() else len(copy), 1000 if path.is_dir() else ord(copy)))
+    hashes = [find(CELEBA, Folders(tmp_path / copy, tmp_path / "cache"))[1] for copy in ("a", "b", "a")]
+    assert len(set(hashes)) == 1
+    assert capsys.readouterr().err.count("caching") == 1
+
+
+def test_own_images_beside_their_cache(tmp_path: Path) -> None:
+    config = replace(own_images(tmp_path), path=str(tmp_path / "pets"))
+    folders = Folders(tmp_path / "pets", tmp_path / "pets" / "cache")
+    assert find(config, folders)[1] == find(config, folders)[1]
+
+
+def test_an_image_that_changes_its_size_between_measuring_and_decoding(folders: Folders) -> None:
+    path = sorted((folders.data / "imagenet" / "train" / WNIDS[0]).iterdir())[2]
+    good = path.read_bytes()
+    path.write_bytes(good[:-200])
+    with pytest.raises(UserError, match="cannot be read as an image"):
+        find(IMAGENET, folders)
+    folder_date = path.parent.stat()
+    picture(200, 40, 3).save(path)
+    os.utime(path.parent, ns=(folder_date.st_atime_ns, folder_date.st_mtime_ns))
+    with pytest.raises(UserError, match="has changed its size meanwhile; run the command again"):
+        find(IMAGENET, folders)
+    loaded, _ = find(IMAGENET, folders)
+    assert pixels(loaded) == pixels(originals(IMAGENET, folders))
+
+
+def test_a_set_larger_than_the_memory_can_be_mapped(tmp_path: Path) -> None:
+    """A sparse file of one and a half times this machine's memory."""
+    files, side = cache.SplitFiles(tmp_path, "train"), 2**15
+    count = int(1.5 * (psutil.virtual_memory().total + psutil.swap_memory().total)) // side**2 + 1
+    with files.pixels.open("wb") as file:
+        file.truncate(count * side**2)
+    entry = {"labels_sha256": cache_build.write_array(files.labels, np.zeros(count, np.int64)), "sizes_sha256": None}
+    images = cache.mapped(files, {**entry, "bytes": count * side**2, "count": count, "shape": [1, side, side]})
+    assert np.asarray(images.pictures[count - 1])[0, -1, -1] == 0
+
+
+def test_a_process_that_waited_finds_the_work_done(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one has built it between the first look and the lock."""
+    locked = cache.locked
+
+    def late(folder: Path, tell: cache.Tell) -> object:
+        monkeypatch.setattr(cache, "locked", locked)
+        find(CELEBA, folders)
+        monkeypatch.setattr(cache_build.Builder, "build", lambda self: pytest.fail("built twice"))
+        return locked(folder, tell)
+
+    monkeypatch.setattr(cache, "locked", late)
+    find(CELEBA, folders)
 
 
 def test_changed_originals_are_noticed(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from benchmark.config import ScheduleConfig, load_task
 from benchmark.data import prepare
 from benchmark.interface import Batch, Method, Progress, Step, Validation
 from benchmark.jobs import Job, Methods, plan
+from benchmark.prediction import Prediction
 from benchmark.runner import Context, run_job
 from benchmark.store import CHECKPOINT, PREDICTION, Store
 from benchmark.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain
@@ -260,6 +261,18 @@ def test_best_checkpoint_is_the_earliest_with_the_best_validation_accuracy(tiny:
     assert state.best["epoch"] == best
     chosen = trainer.chosen(state).state_dict()
     assert all(torch.equal(chosen[name], states[best][name]) for name in chosen)
+
+
+def test_of_equally_good_epochs_the_first_is_tested(
+    tiny: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer(make_job(tiny, "SR", registry, "checkpoint=best"), registry)
+    same = Prediction(torch.eye(10)[torch.zeros(len(trainer.data.val), dtype=torch.long)])
+    monkeypatch.setattr(Trainer, "predict", lambda self, method, split: same)
+    state = trainer.start()
+    for _ in range(3):
+        state = trainer.run_epoch(state)
+    assert state.best["epoch"] == 0
 
 
 def test_a_network_that_overflows_in_its_last_step_is_no_result(tiny: Path, tmp_path: Path, registry: Registry) -> None:

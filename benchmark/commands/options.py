@@ -144,8 +144,8 @@ def read_tasks(names: Iterable[str], arguments: argparse.Namespace, overrides: I
 
 
 def folders_of(arguments: argparse.Namespace) -> Folders:
-    data = arguments.data_dir or Path(os.environ.get(DATA_VARIABLE, "data"))
-    cache = arguments.cache_dir or Path(os.environ.get(CACHE_VARIABLE, data / "cache"))
+    data = arguments.data_dir or Path(os.environ.get(DATA_VARIABLE) or "data")
+    cache = arguments.cache_dir or Path(os.environ.get(CACHE_VARIABLE) or data / "cache")
     return Folders(data.resolve(), cache.resolve())
 
 

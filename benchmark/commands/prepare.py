@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmark.cache import find, name_of
+from benchmark.cache import find, fingerprint, name_of
 from benchmark.commands.options import add_data_folders, folders_of
 from benchmark.commands.run import MakeRegistry
 from benchmark.config import TaskConfig, load_tasks
@@ -40,14 +40,17 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
 
 def prepared(task: TaskConfig, arguments: argparse.Namespace) -> str:
     folders, facts = folders_of(arguments), describe(task.data)
-    if not get_source(task.data).files(task.data, folders.data):
+    if not get_source(task.data).CACHED:
         return f"{task.name}: made in memory, nothing to prepare"
     loaded, sha256 = find(task.data, folders, thorough=True)
     folder = folders.cache / name_of(task.data)
+    gone = (
+        "" if fingerprint(task.data, folders) else f"\n  from the cache alone: there are no originals in {folders.data}"
+    )
     size = text_from_bytes(sum(path.stat().st_size for path in folder.iterdir()))
     counts = ", ".join(f"{len(images):,} {name}" for name, images in loaded.splits().items())
     shape = "×".join(map(str, facts.shape))
     return (
         f"{task.name}: {counts} images for {shape} input, {facts.num_classes} classes; checksums verified\n"
-        f"  {size} in {folder}\n  sha256 {sha256}"
+        f"  {size} in {folder}\n  sha256 {sha256}{gone}"
     )

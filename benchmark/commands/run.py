@@ -186,7 +186,7 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     data = find_data(task, folders, required=not arguments.dry_run)
     check_recipe(task, data.facts)
     if data.remark:
-        print(data.remark, file=sys.stderr)
+        print(f"{task.name}: {data.remark}", file=sys.stderr)
     entries = plan(task, labels, dict.fromkeys(seeds), methods, data.sha256, arguments.max_steps)
     for entry in entries:
         if entry.reason:
@@ -194,7 +194,7 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     if not any(entry.jobs for entry in entries):
         raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
-    return Suite(task, entries, coverages, reference, asked_settings(arguments), data.sha256, data.facts)
+    return Suite(task, entries, coverages, reference, asked_settings(arguments), data.sha256, data.facts, data.remark)
 
 
 def manifest(suite: "Suite") -> dict[str, Any]:
@@ -205,6 +205,7 @@ def manifest(suite: "Suite") -> dict[str, Any]:
         "coverages": list(suite.coverages),
         "reference": suite.reference,
         **suite.settings,
+        **({"remark": suite.remark} if suite.remark else {}),
         "entries": [entry_of_manifest(entry) for entry in suite.entries],
     }
 

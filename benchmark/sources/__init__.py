@@ -101,6 +101,7 @@ class Loaded:
     posterior: NDArray[np.float64] | None = None
     val: Images | None = None
     """The validation split that the data set itself provides, if any."""
+    num_classes: int = 0
 
     def splits(self) -> dict[str, Images]:
         named = {"train": self.train, "test": self.test, "val": self.val}
@@ -114,6 +115,7 @@ class Loaded:
             self.test.take(test),
             None if self.posterior is None else self.posterior[test],
             None if self.val is None else self.val.take(chosen(len(self.val), num_val)),
+            self.num_classes,
         )
 
     def sha256(self) -> str:
@@ -134,11 +136,16 @@ def chosen(total: int, count: int) -> NDArray[np.int64]:
 
 class Source(Protocol):
     SETTINGS: tuple[str, ...]
+    CACHED: bool
+    """Whether its images are decoded into a cache, or made in memory each time."""
 
     def describe(self, config: DataConfig) -> Facts: ...
-    def load(self, config: DataConfig, data_dir: Path, *, download: bool) -> Loaded: ...
+    def load(self, config: DataConfig, data_dir: Path) -> Loaded:
+        """Labels, and arrays or files still to be decoded; downloaded where that is possible and need be."""
+        ...
+
     def files(self, config: DataConfig, data_dir: Path) -> Sequence[Path]:
-        """What `load` reads, or folders whose date tells that it changed; empty where images are made in memory."""
+        """What `load` reads, or folders whose date tells that it changed. Only of sources that are cached."""
         ...
 
 
@@ -167,15 +174,16 @@ def describe(config: DataConfig) -> Facts:
 
 def check_labels(loaded: Loaded, config: DataConfig) -> None:
     """Refuses what could not be trained on, before any image is decoded."""
-    num_classes, name = describe(config).num_classes, config.source
-    if config.official_val and loaded.val is None:
-        raise UserError(f"data.official_val: '{name}' has no validation split of its own; set data.val")
+    num_classes, name = describe(config).num_classes, config.path or config.source
     for split, images in loaded.splits().items():
         if not len(images):
-            raise UserError(f"'{config.path or name}' has no {split} images")
+            raise UserError(f"'{name}' has no {split} images")
         wrong = images.labels[(images.labels < 0) | (images.labels >= num_classes)]
         if len(wrong):
             raise UserError(
-                f"'{config.path or name}' has a label {wrong[0]} among its {split} images; the labels of {num_classes} "
-                f"classes go from 0 to {num_classes - 1}"
+                f"'{name}' has a label {wrong[0]} among its {split} images; the labels of {num_classes} classes go "
+                f"from 0 to {num_classes - 1}"
             )
+    missing = np.flatnonzero(np.bincount(loaded.train.labels, minlength=num_classes) == 0)
+    if len(missing):
+        raise UserError(f"'{name}' has no training image of class {missing[0]}; labels count from 0")

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from benchmark.config import DataConfig
-from benchmark.errors import UserError
+from benchmark.errors import UserError, brief
 from benchmark.sources import Images
 
+CACHE_TAG = "CACHEDIR.TAG"
+"""Marks a folder of caches, by a convention that backup programs know too."""
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
@@ -31,6 +33,8 @@ class ImageFiles:
 
     def __getitem__(self, index: int) -> NDArray[np.uint8]:
         with opened(self.paths[index]) as image:
+            if image.mode.startswith(("I", "F")):
+                raise ValueError("it has more than 8 bits per channel, which would be cut off; convert it to 8 bits")
             coloured = image.convert("RGB" if self.channels == 3 else "L")
             height, width = self.decoded_size(*coloured.size)
             pixels = np.asarray(coloured.resize((width, height), Image.Resampling.BILINEAR))
@@ -65,9 +69,8 @@ def opened(path: str) -> Iterator[Image.Image]:
         with Image.open(path) as image:
             yield image
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
-            f"'{path}' cannot be read as an image ({reason}); replace it, or remove it from the set"
+            f"'{path}' cannot be read as an image ({brief(error)}); replace it, or remove it from the set"
         ) from None
 
 
@@ -78,13 +81,20 @@ def image_files(paths: list[str], config: DataConfig) -> ImageFiles:
 
 
 def subfolders(root: Path) -> list[str]:
+    """Hidden folders and caches are passed over."""
     with os.scandir(root) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        found = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    return [name for name in found if not (root / name / CACHE_TAG).exists()]
 
 
 def images_below(folder: Path) -> list[str]:
-    with os.scandir(folder) as entries:
-        return sorted(entry.path for entry in entries if entry.name.lower().endswith(SUFFIXES))
+    """At any depth, in torchvision's order."""
+    walked = sorted(os.walk(folder, followlinks=True))
+    return [f"{where}{os.sep}{name}" for where, _, names in walked for name in sorted(names) if is_image(name)]
+
+
+def is_image(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
 
 
 def read_class_folders(root: Path, classes: list[str], config: DataConfig) -> Images:

@@ -12,26 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.config import DataConfig
-from benchmark.errors import UserError
+from benchmark.errors import UserError, brief
 from benchmark.sources import Facts, Images, Loaded
 from benchmark.sources.folder import divided, own_path
 
 SETTINGS = ("path", "classes", "test_share")
+CACHED = True
 
 
 def describe(config: DataConfig) -> Facts:
-    loaded = load(config, Path(), download=False)
+    loaded = load(config, Path())
     highest = max(int(images.labels.max(initial=0)) for images in loaded.splits().values())
     _, channels, height, width = np.asarray(loaded.train.pictures).shape
     return Facts(config.classes or highest + 1, len(loaded.train), len(loaded.test), (channels, height, width))
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     arrays = named_arrays(own_path(config))
     if "images" in arrays:
         return divided(split(arrays, "", config), config)
     found = {name: split(arrays, f"{name}_", config) for name in ("train", "test")}
     val = split(arrays, "val_", config) if "val_images" in arrays else None
+    shapes = {np.asarray(images.pictures).shape[1:] for images in (*found.values(), val) if images is not None}
+    if len(shapes) > 1:
+        raise UserError(f"'{config.path}': all splits need images of one shape, got {', '.join(map(str, shapes))}")
     return Loaded(found["train"], found["test"], val=val)
 
 
@@ -47,8 +51,7 @@ def named_arrays(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as archive:
             return dict(archive)
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"'{path}' cannot be read as an npz file or a folder of npy files ({reason})") from None
+        raise UserError(f"'{path}' cannot be read as an npz file or a folder of npy files ({brief(error)})") from None
 
 
 def split(arrays: dict[str, NDArray[Any]], prefix: str, config: DataConfig) -> Images:

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError
+from benchmark.errors import MissingData, UserError, brief
 from benchmark.names import match_name
 from benchmark.sources import Facts, Images, Loaded
 from benchmark.sources._files import image_files
 
 SETTINGS = ("attribute", "cache_size")
+CACHED = True
 ATTRIBUTES, PARTITION, FACES = "list_attr_celeba.txt", "list_eval_partition.txt", "img_align_celeba"
 NUM_TRAIN, NUM_TEST = 162_770, 19_962
 
@@ -21,9 +22,9 @@ def describe(config: DataConfig) -> Facts:
     return Facts(2, NUM_TRAIN, NUM_TEST, (len(config.mean), config.image_size, config.image_size))
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     if not all(path.exists() for path in files(config, data_dir)):
-        fetch(data_dir, download)
+        fetch(data_dir)
     attributes, partition, faces = files(config, data_dir)
     labels, parts = read_attribute(attributes, config.attribute), read_partition(partition)
     if labels.keys() != parts.keys():
@@ -48,15 +49,15 @@ def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
     return [data_dir / "celeba" / name for name in (ATTRIBUTES, PARTITION, FACES)]
 
 
-def fetch(data_dir: Path, download: bool) -> None:
+def fetch(data_dir: Path) -> None:
     """torchvision brings the files from where their authors keep them, when they can be had from there."""
     from torchvision.datasets import CelebA
 
     try:
-        CelebA(str(data_dir), download=download)
+        CelebA(str(data_dir), download=True)
     except Exception as error:
         raise MissingData(
-            f"no CelebA in '{data_dir / 'celeba'}', and it could not be downloaded ({type(error).__name__}); put "
+            f"no CelebA in '{data_dir / 'celeba'}', and it could not be downloaded ({brief(error)}); put "
             f"{ATTRIBUTES}, {PARTITION} and {FACES}/ there, from https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html, or "
             "name another folder with --data-dir"
         ) from None
@@ -64,15 +65,15 @@ def fetch(data_dir: Path, download: bool) -> None:
 
 def read_attribute(path: Path, attribute: str) -> dict[str, int]:
     """Image name → 0 or 1. The first line counts the images, the second names the attributes."""
-    lines = path.read_text().splitlines()
+    lines = lines_of(path)
     names = lines[1].split() if len(lines) > 1 else []
     column = names.index(match_name(attribute, names, f"attribute in '{path}':"))
     found = {}
     for number, line in enumerate(lines[2:], start=3):
-        image, *values = line.split()
-        if len(values) != len(names) or values[column] not in ("1", "-1"):
+        words = line.split()
+        if len(words) != 1 + len(names) or words[1 + column] not in ("1", "-1"):
             raise UserError(f"'{path}' line {number}: expected an image name and {len(names)} times 1 or -1")
-        found[image] = int(values[column] == "1")
+        found[words[0]] = int(words[1 + column] == "1")
     if not lines[0].strip().isdigit() or int(lines[0]) != len(found):
         raise UserError(f"'{path}' says it lists {lines[0].strip()} images, but lists {len(found)}; download it again")
     return found
@@ -80,8 +81,15 @@ def read_attribute(path: Path, attribute: str) -> dict[str, int]:
 
 def read_partition(path: Path) -> dict[str, int]:
     """Image name → 0 train, 1 validation, 2 test."""
-    rows = [line.split() for line in path.read_text().splitlines()]
+    rows = [line.split() for line in lines_of(path)]
     for number, row in enumerate(rows, start=1):
         if len(row) != 2 or row[1] not in ("0", "1", "2"):
             raise UserError(f"'{path}' line {number}: expected an image name and 0, 1 or 2")
     return {name: int(part) for name, part in rows}
+
+
+def lines_of(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise UserError(f"'{path}' is no text file; download it again") from None

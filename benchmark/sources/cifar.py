@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError
+from benchmark.errors import MissingData, UserError, brief
 from benchmark.sources import Facts, Images, Loaded
 
 SETTINGS = ()
+CACHED = True
 SHAPE = (3, 32, 32)
 BINARY_FILES = {
     "cifar10": ("cifar-10-batches-bin", [f"data_batch_{i}.bin" for i in range(1, 6)], "test_batch.bin"),
@@ -35,13 +36,13 @@ def describe(config: DataConfig) -> Facts:
     return Facts(100 if config.source == "cifar100" else 10, 50_000, 10_000, SHAPE)
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     folder, train_files, test_file = BINARY_FILES[config.source]
     if (data_dir / folder).is_dir():
         label_bytes = LABEL_BYTES[config.source]
         train = read_binary([data_dir / folder / name for name in train_files], label_bytes)
         return Loaded(train, read_binary([data_dir / folder / test_file], label_bytes))
-    return load_torchvision(config.source, data_dir, download)
+    return load_torchvision(config.source, data_dir)
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
@@ -74,15 +75,15 @@ def torchvision_class(source: str) -> Any:
     return {"cifar10": datasets.CIFAR10, "cifar100": datasets.CIFAR100}[source]
 
 
-def load_torchvision(source: str, data_dir: Path, download: bool) -> Loaded:
+def load_torchvision(source: str, data_dir: Path) -> Loaded:
     splits = []
     for train in (True, False):
         try:
-            found = torchvision_class(source)(data_dir, train=train, download=download)
+            found = torchvision_class(source)(data_dir, train=train, download=True)
         except Exception as error:
             folder = data_dir / BINARY_FILES[source][0]
             raise MissingData(
-                f"no {source} in '{data_dir}', and it could not be downloaded ({type(error).__name__}); get the binary "
+                f"no {source} in '{data_dir}', and it could not be downloaded ({brief(error)}); get the binary "
                 f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or name "
                 "another folder with --data-dir"
             ) from None

@@ -1,6 +1,5 @@
 """The real 8×8 digits that ship with scikit-learn: few training images, so that there are errors to abstain from."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from benchmark.config import DataConfig
 from benchmark.sources import Facts, Images, Loaded
 
 SETTINGS = ()
+CACHED = False
 NUM_TRAIN = 400
 NUM_IMAGES = 1797
 
@@ -17,7 +17,7 @@ def describe(config: DataConfig) -> Facts:
     return Facts(num_classes=10, num_train=NUM_TRAIN, num_test=NUM_IMAGES - NUM_TRAIN, shape=(1, 8, 8))
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)
@@ -26,7 +26,3 @@ def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
     train, test = order[:NUM_TRAIN], order[NUM_TRAIN:]
     labels = labels.astype(np.int64)
     return Loaded(Images.of(images[train], labels[train]), Images.of(images[test], labels[test]))
-
-
-def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
-    return ()

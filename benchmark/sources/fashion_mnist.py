@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError
+from benchmark.errors import MissingData, UserError, brief
 from benchmark.sources import Facts, Images, Loaded
 
 SETTINGS = ()
+CACHED = True
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
 SHA256 = {
     "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
@@ -27,9 +28,9 @@ def describe(config: DataConfig) -> Facts:
     return Facts(10, 60_000, 10_000, (1, 28, 28))
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     if not all(path.is_file() for path in files(config, data_dir)):
-        fetch(data_dir, download)
+        fetch(data_dir)
     train_images, train_labels, test_images, test_labels = (read_idx(path) for path in files(config, data_dir))
     return Loaded(Images.of(train_images[:, None], train_labels), Images.of(test_images[:, None], test_labels))
 
@@ -41,15 +42,15 @@ def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
     return next((paths for paths in choices if all(path.is_file() for path in paths)), choices[0])
 
 
-def fetch(data_dir: Path, download: bool) -> None:
+def fetch(data_dir: Path) -> None:
     from torchvision.datasets import FashionMNIST
 
     try:
-        FashionMNIST(data_dir, download=download)
+        FashionMNIST(data_dir, download=True)
     except Exception as error:
         raise MissingData(
             f"no Fashion-MNIST in '{data_dir / 'FashionMNIST' / 'raw'}', and it could not be downloaded "
-            f"({type(error).__name__}); install Debian's dataset-fashion-mnist, get the four files from "
+            f"({brief(error)}); install Debian's dataset-fashion-mnist, get the four files from "
             "https://github.com/zalandoresearch/fashion-mnist, or name another folder with --data-dir"
         ) from None
 

@@ -4,28 +4,29 @@ val/ is the validation split if there is a test/ too, and the test split, as in 
 are no test images at all, data.test_share of the images are set apart for testing, once and for all.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from benchmark.config import DataConfig
 from benchmark.errors import UserError
 from benchmark.sources import Facts, Images, Loaded
-from benchmark.sources._files import read_class_folders, subfolders
+from benchmark.sources._files import ImageFiles, read_class_folders, subfolders
 
 SETTINGS = ("path", "classes", "folders", "cache_size", "test_share")
+CACHED = True
 SPLITS = ("train", "val", "test")
 
 
 def describe(config: DataConfig) -> Facts:
-    loaded = load(config, Path(), download=False)
+    loaded = load(config, Path())
     shape = (len(config.mean), config.image_size, config.image_size)
     return Facts(len(class_names(config)), len(loaded.train), len(loaded.test), shape)
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     root, classes = own_path(config), class_names(config)
     if not (root / "train").is_dir():
         return divided(read_class_folders(root, classes, config), config)
@@ -38,15 +39,15 @@ def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
-    root = own_path(config)
-    return sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names)
+    splits = load(config, data_dir).splits().values()
+    return [Path(path) for images in splits for path in cast(ImageFiles, images.pictures).take(images.rows).paths]
 
 
 def own_path(config: DataConfig) -> Path:
     if not config.path:
         raise UserError(f"data.path: source '{config.source}' needs the path of your data, e.g. path = \"my/images\"")
     if not Path(config.path).exists():
-        raise UserError(f"data.path: '{config.path}' does not exist; a path is relative to the task file")
+        raise UserError(f"data.path: '{config.path}' does not exist; a path in a task file is relative to it")
     return Path(config.path)
 
 

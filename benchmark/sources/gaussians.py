@@ -4,7 +4,6 @@ x = μ_y + σ·ε with y and σ uniform and ε standard normal, so P(y|x) ∝ Σ
 stay floats: the posterior is that of the very image the network sees.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from benchmark.config import DataConfig
 from benchmark.sources import Facts, Images, Loaded
 
 SETTINGS = ()
+CACHED = False
 SEED = 0
 NUM_CLASSES = 10
 SIDE = 16
@@ -28,16 +28,12 @@ def describe(config: DataConfig) -> Facts:
     return Facts(NUM_CLASSES, NUM_TRAIN, NUM_TEST, (1, SIDE, SIDE), floats=True)
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     random = np.random.Generator(np.random.PCG64(SEED))
     prototypes = draw_prototypes(random)
     train = draw_images(random, prototypes, NUM_TRAIN)
     test = draw_images(random, prototypes, NUM_TEST)
     return Loaded(train, test, posterior(np.asarray(test.pictures), prototypes))
-
-
-def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
-    return ()
 
 
 def draw_prototypes(random: np.random.Generator) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from benchmark.sources import Facts, Loaded, folder
 from benchmark.sources._files import subfolders
 
 SETTINGS = ("folders", "cache_size")
+CACHED = True
 NUM_CLASSES, NUM_TRAIN, NUM_TEST = 1000, 1_281_167, 50_000
 
 
@@ -23,7 +24,7 @@ def describe(config: DataConfig) -> Facts:
     return Facts(classes, round(share * NUM_TRAIN), round(share * NUM_TEST), shape)
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     root = data_dir / "imagenet"
     for name in ("train", "val"):
         if not (root / name).is_dir():
@@ -34,9 +35,7 @@ def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
             )
         if not subfolders(root / name):
             raise UserError(f"'{root / name}' has no class folders: sort its images into one folder per class (wnid)")
-    return folder.load(
-        replace(config, path=str(root), classes=len(config.folders) or NUM_CLASSES), root, download=False
-    )
+    return folder.load(replace(config, path=str(root), classes=len(config.folders) or NUM_CLASSES), root)
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:

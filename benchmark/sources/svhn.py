@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.config import DataConfig
-from benchmark.errors import MissingData
+from benchmark.errors import MissingData, brief
 from benchmark.sources import Facts, Images, Loaded
 
 SETTINGS = ()
+CACHED = True
 FOLDER, FILES = "svhn", ("train_32x32.mat", "test_32x32.mat")
 
 
@@ -15,14 +16,14 @@ def describe(config: DataConfig) -> Facts:
     return Facts(10, 73_257, 26_032, (3, 32, 32))
 
 
-def load(config: DataConfig, data_dir: Path, *, download: bool) -> Loaded:
+def load(config: DataConfig, data_dir: Path) -> Loaded:
     from torchvision.datasets import SVHN
 
     try:
-        train, test = (SVHN(data_dir / FOLDER, split=split, download=download) for split in ("train", "test"))
+        train, test = (SVHN(data_dir / FOLDER, split=split, download=True) for split in ("train", "test"))
     except Exception as error:
         raise MissingData(
-            f"no whole SVHN in '{data_dir / FOLDER}', and it could not be downloaded ({type(error).__name__}); get "
+            f"no whole SVHN in '{data_dir / FOLDER}', and it could not be downloaded ({brief(error)}); get "
             f"{' and '.join(FILES)} from http://ufldl.stanford.edu/housenumbers, or name another folder with --data-dir"
         ) from None
     return Loaded(Images.of(train.data, train.labels), Images.of(test.data, test.labels))

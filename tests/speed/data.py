@@ -181,6 +181,12 @@ def main() -> None:
     if Path("/proc/self/status").exists():
         rows.append(streaming((512, 2_560)))
     print(tabulate(rows, ["what", "measured", "bar", "remark"], tablefmt="pipe", disable_numparse=True))
+    sys.exit(any(missed(str(row[1]), str(row[2])) for row in rows))
+
+
+def missed(measured: str, bar: str) -> bool:
+    number, limit = float(measured.split()[0]), float(bar.split()[1])
+    return number < limit if bar.startswith("≥") else number > limit
 
 
 if __name__ == "__main__":
