@@ -35,5 +35,13 @@ def generator(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0) -> tor
 
 
 def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0) -> None:
-    """Point torch's default generators, which dropout and initialisers draw from, at a stream."""
-    torch.manual_seed(stream(seed, purpose, epoch, step))
+    """Point torch's default generators, which dropout and initialisers draw from, at a stream.
+
+    `torch.manual_seed` does the same, but notes the whole call stack each time as long as no GPU is in use.
+    """
+    number = stream(seed, purpose, epoch, step)
+    torch.default_generator.manual_seed(number)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(number)
+    if torch.backends.mps.is_available():
+        torch.mps.manual_seed(number)

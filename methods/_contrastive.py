@@ -253,6 +253,8 @@ class ContrastiveMemory(nn.Module):
         super().__init__()
         self.config, self.num_classes = config, task.num_classes
         self.key = momentum_copy(network)
+        self.averaged: list[Tensor] = list(self.key.parameters())
+        self.trained: list[Tensor] = list(network.parameters())
         self.positives = FeatureQueue(config.queue_size, task.feature_dim)
         self.negatives = FeatureQueue(config.queue_size, task.feature_dim)
         if config.queue_policy == "random":
@@ -292,14 +294,16 @@ class ContrastiveMemory(nn.Module):
         self.active_steps.add_(self.active(progress) > 0)
         if self.resting:
             return
-        self.key.train(self.config.key_mode == "train")
+        if self.key.training != (self.config.key_mode == "train"):
+            self.key.train(self.config.key_mode == "train")
         outputs, features = self.key(batch.images)
         predicted = outputs[:, : self.num_classes].argmax(1)
         right, accepts = predicted == batch.labels, self.accepts(self.positives, self.negatives)
         keys = normalize(features)
         self.positives.enqueue(keys, predicted, batch.labels, right & accepts)
         self.negatives.enqueue(keys, predicted, batch.labels, ~right & accepts)
-        move_towards(self.key, network, self.momentum_now(self.config.momentum, progress, self.config.warmup_epochs))
+        momentum = self.momentum_now(self.config.momentum, progress, self.config.warmup_epochs)
+        move_towards(self.averaged, self.trained, momentum)
         self.take_statistics(self.key, network)
 
     def full(self) -> Tensor:

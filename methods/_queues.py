@@ -41,7 +41,7 @@ class FeatureQueue(nn.Module):
         """Write the selected rows, newest last; of more than `size` only the newest stay."""
         order = selected.long().cumsum(0)
         total = order[-1]
-        stays = selected & (order > total - self.size)
+        stays = selected & (order > total - self.size) if len(selected) > self.size else selected
         slot = torch.where(stays, (self.pointer + order - 1) % self.size, self.size)
         self.features.index_copy_(0, slot, features.to(self.features.dtype))
         self.predicted.index_copy_(0, slot, torch.where(stays, predicted, -1))
@@ -70,9 +70,9 @@ def momentum_copy(network: nn.Module) -> nn.Module:
     return copy.deepcopy(network).requires_grad_(False)
 
 
-def move_towards(key: nn.Module, network: nn.Module, momentum: float) -> None:
-    """θ_key ← q·θ_key + (1−q)·θ. Parameters only: BatchNorm statistics stay the key encoder's own."""
-    torch._foreach_lerp_(list(key.parameters()), [p.detach() for p in network.parameters()], 1 - momentum)
+def move_towards(key: list[Tensor], network: list[Tensor], momentum: float) -> None:
+    """θ_key ← q·θ_key + (1−q)·θ, without gradients. BatchNorm statistics stay the key encoder's own."""
+    torch._foreach_lerp_(key, network, 1 - momentum)
 
 
 def distance(key: nn.Module, network: nn.Module) -> Tensor:

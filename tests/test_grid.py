@@ -133,10 +133,11 @@ def test_plan(unbroken: tuple[Path, Path], tmp_path: Path) -> None:
     jobs = plan["tasks"][0]["jobs"]
     assert [job["state"] for job in jobs].count("done") == 10
     assert [job["state"] for job in jobs].count("new") == 5
-    assert plan["tasks"][0]["epochs"] == 5 * 4
+    assert plan["tasks"][0]["epochs_naive"] == plan["epochs_naive"] == 5 * 4
+    assert plan["tasks"][0]["epochs"] == plan["epochs"] == 4 + 3 + 3 * 2
     assert [job["seed"] for job in jobs] == sorted(job["seed"] for job in jobs), "seeds outermost"
     text = run_all("--datasets", task, "--results", tmp_path / "none", "--dry-run").stdout
-    assert "10 jobs: 0 done, 0 partial, 10 new; 40 epochs" in text
+    assert "10 jobs: 0 done, 0 partial, 10 new; 26 epochs to train (40 without shared warm-ups)" in text
     assert not (tmp_path / "none").exists(), "a plan writes nothing"
 
 

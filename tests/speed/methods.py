@@ -82,6 +82,7 @@ def make_runner(task: TaskConfig, label: str, owner: str, registry: Registry) ->
     facts = describe(task.data)
     torch.manual_seed(0)
     network = build_network(task.network, facts.num_classes, facts.shape)
+    network.set_speed(channels_last=True, amp="off", compiled=False)
     if method_class.extra_outputs:
         network.add_outputs(method_class.extra_outputs, zero=True)
     config = resolve_config(task, label, owner, method_class)
