@@ -8,8 +8,9 @@ import numpy as np
 
 from benchmark.evaluate import measure
 from benchmark.interface import Combination, Derived
-from benchmark.jobs import Job, members_of
+from benchmark.jobs import Job
 from benchmark.outputs import heading, refuse_collapsed, refuse_malformed
+from benchmark.planner import members_of
 from benchmark.prediction import Evidence
 from benchmark.provenance import provenance
 from benchmark.schema import build

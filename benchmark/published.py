@@ -7,8 +7,9 @@ from typing import Any
 
 from benchmark.config import CONFIG_DIR, TaskConfig
 from benchmark.errors import UserError
-from benchmark.jobs import Entry, Methods, Planner, check_settings, label_owners, resolve_config
+from benchmark.jobs import Entry, Methods
 from benchmark.names import match_labels, match_name
+from benchmark.planner import Planner, check_settings, label_owners, resolve_config
 from benchmark.schema import build, check
 
 TABLE_DIR = CONFIG_DIR / "tables"

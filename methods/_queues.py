@@ -1,6 +1,7 @@
 """Feature queues and the momentum encoder that fills them."""
 
 import copy
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -70,9 +71,10 @@ def momentum_copy(network: nn.Module) -> nn.Module:
     return copy.deepcopy(network).requires_grad_(False)
 
 
-def move_towards(key: list[Tensor], network: list[Tensor], momentum: float) -> None:
-    """θ_key ← q·θ_key + (1−q)·θ, without gradients. BatchNorm statistics stay the key encoder's own."""
-    torch._foreach_lerp_(key, network, 1 - momentum)
+def move_towards(key: Sequence[Tensor], network: Sequence[Tensor], momentum: float) -> None:
+    """θ_key ← q·θ_key + (1−q)·θ. BatchNorm statistics stay the key encoder's own."""
+    with torch.no_grad():
+        torch._foreach_lerp_([*key], [*network], 1 - momentum)
 
 
 def distance(key: nn.Module, network: nn.Module) -> Tensor:

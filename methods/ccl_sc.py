@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, Validation, accuracy
-from methods._contrastive import ContrastConfig, ContrastiveMemory
+from methods._contrastive import ContrastConfig
+from methods._memory import ContrastiveMemory
 
 
 class ConfidenceAwareContrast(Method):

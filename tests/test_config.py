@@ -8,8 +8,9 @@ import pytest
 
 from benchmark.config import load_task, load_tasks, task_names
 from benchmark.errors import UserError
-from benchmark.jobs import Job, label_owners, plan, resolve_config
+from benchmark.jobs import Job
 from benchmark.names import match_labels, match_name
+from benchmark.planner import label_owners, plan, resolve_config
 from benchmark.schema import build, identity, later
 from methods import Registry
 

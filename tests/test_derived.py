@@ -11,10 +11,12 @@ import torch
 from scipy.special import softmax
 
 from benchmark.config import load_task
+from benchmark.devices import DEFAULTS
 from benchmark.errors import UserError
 from benchmark.evaluate import measure
-from benchmark.jobs import Entry, Suite, plan
+from benchmark.jobs import Entry, Suite
 from benchmark.names import name_at
+from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from benchmark.sources import describe
 from benchmark.store import Store, at_epoch
@@ -31,7 +33,7 @@ DERIVED = 2 * 4
 
 
 def entries_of(tiny: Path, registry: Registry, *labels: str, overrides: tuple[str, ...] = ()) -> dict[str, Entry]:
-    task = load_task(str(tiny), overrides)
+    task = load_task(str(tiny), overrides, DEFAULTS["cpu"])
     return {
         name_at(entry.label, entry.coverage): entry for entry in plan(task, labels, [0, 1], registry, data_hash(task))
     }
@@ -80,7 +82,7 @@ def test_what_needs_validation_images_has_a_reason_without_them(tiny: Path, regi
 
 
 def test_a_recipe_that_cannot_be_is_refused_in_one_line(tiny: Path, registry: Registry) -> None:
-    from benchmark.jobs import changed_recipe
+    from benchmark.planner import changed_recipe
 
     task = load_task(str(tiny))
     with pytest.raises(UserError, match="recipe of X"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmark.config import CONFIG_DIR, TaskConfig, load_task
-from benchmark.jobs import label_owners, resolve_config
+from benchmark.planner import label_owners, resolve_config
 from benchmark.sources import describe
 from benchmark.stats import LEVEL
 from methods import Registry

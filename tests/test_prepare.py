@@ -122,7 +122,7 @@ def test_a_job_refuses_images_that_changed_after_it_was_planned(leaves: Path, tm
     from benchmark.cache import Folders
     from benchmark.config import load_task
     from benchmark.errors import MissingData
-    from benchmark.jobs import plan
+    from benchmark.planner import plan
     from benchmark.runner import Context, run_job
     from methods import Registry
 

@@ -3,8 +3,9 @@
 import pytest
 
 from benchmark.config import load_task
-from benchmark.jobs import Job, plan
+from benchmark.jobs import Job
 from benchmark.launch import Event, Stop
+from benchmark.planner import plan
 from benchmark.progress import Pace, Watcher, duration
 from methods import Registry
 

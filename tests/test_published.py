@@ -27,7 +27,7 @@ def jobs(name: str) -> dict[str, Job]:
 
 def plain(label: str, **settings: object) -> Job:
     """The run of the main task with these settings and no others."""
-    from benchmark.jobs import plan
+    from benchmark.planner import plan
 
     overrides = [f"method.{label}.{name}={value}" for name, value in settings.items()]
     return plan(load_task("cifar100", overrides), [label], [0], REGISTRY, "hash")[0].jobs[0]

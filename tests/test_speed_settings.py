@@ -10,8 +10,9 @@ from benchmark import devices
 from benchmark.config import NetworkConfig, load_task
 from benchmark.devices import choose_devices
 from benchmark.errors import UserError
-from benchmark.jobs import Job, plan
+from benchmark.jobs import Job
 from benchmark.networks import Network, build_network
+from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash, run_here

@@ -14,7 +14,8 @@ from torch.nn.functional import cross_entropy
 from benchmark.config import ScheduleConfig, load_task
 from benchmark.data import prepare
 from benchmark.interface import Batch, Method, Progress, Step, Validation
-from benchmark.jobs import Job, Methods, plan
+from benchmark.jobs import Job, Methods
+from benchmark.planner import plan
 from benchmark.prediction import Prediction
 from benchmark.runner import Context, run_job
 from benchmark.store import CHECKPOINT, PREDICTION, Store

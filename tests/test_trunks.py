@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from benchmark.config import load_task
-from benchmark.jobs import Job, plan
+from benchmark.jobs import Job
 from benchmark.launch import Event, Waiting
+from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from benchmark.store import Store, snapshot_name
 from benchmark.trunks import share_warmups

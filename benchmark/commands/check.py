@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     from benchmark.candidate import Candidate
     from benchmark.contract import examine
-    from benchmark.jobs import label_owners
+    from benchmark.planner import label_owners
 
     path = Path(arguments.method)
     is_file = path.suffix == ".py"
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
 def planned(label: str, methods: "Methods") -> "Finding":
     """What it declares to need of other methods is there."""
     from benchmark.contract import Finding
-    from benchmark.jobs import plan
+    from benchmark.planner import plan
 
     task = replace(load_task("digits"), epochs=EPOCHS)
     try:

@@ -98,6 +98,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only a few steps of each job, to try a configuration; never tabulated",
     )
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    add_keeping(parser)
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
+
+
+def add_keeping(parser: argparse.ArgumentParser) -> None:
+    """What is shared between jobs, and what stays when they are done."""
     parser.add_argument("--keep-weights", action="store_true", help="keep the final checkpoint of each job")
     parser.add_argument(
         "--no-shared-warmup",
@@ -108,9 +116,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-features", action="store_true", help="store features too, for the scores that are made of them"
     )
-    volume = parser.add_mutually_exclusive_group()
-    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
-    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
 
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
@@ -174,7 +179,8 @@ def train(
 
 def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Methods", folders: Folders) -> "Suite":
     """The grid of one task, everything about it checked before anything runs."""
-    from benchmark.jobs import Suite, label_owners, plan
+    from benchmark.jobs import Suite
+    from benchmark.planner import label_owners, plan
     from benchmark.planning import check_recipe, find_data
     from benchmark.tables import pick_reference
 

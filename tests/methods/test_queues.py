@@ -58,9 +58,8 @@ def test_momentum_update() -> None:
         for parameter in network.parameters():
             parameter.fill_(1.0)
     assert all((p == 0).all() for p in key.parameters()), "a copy, not a view"
-    with torch.no_grad():
-        for _ in range(3):
-            move_towards(list(key.parameters()), list(network.parameters()), 0.9)
+    for _ in range(3):
+        move_towards(list(key.parameters()), list(network.parameters()), 0.9)
     assert key.weight.flatten().tolist() == pytest.approx([0.271] * 4)
     assert not any(p.requires_grad for p in key.parameters())
     assert distance(key, network).item() == pytest.approx(1 - 0.271)

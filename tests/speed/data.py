@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
 from benchmark.config import AugmentConfig, load_task
-from benchmark.jobs import plan
+from benchmark.planner import plan
 from benchmark.sources import Ragged
 from benchmark.trainer import Trainer
 from methods import Registry

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from benchmark.config import TaskConfig, load_task
 from benchmark.interface import Batch, Method, Progress, Task
-from benchmark.jobs import label_owners, resolve_config
 from benchmark.networks import Network, build_network
+from benchmark.planner import label_owners, resolve_config
 from benchmark.sources import describe
 from benchmark.trainer import OPTIMIZERS, take_step, trained
 from methods import Registry
-from methods._contrastive import ContrastiveMemory
+from methods._memory import ContrastiveMemory
 
 REST = {
     "CCL-SC2": "masks and log-sums over both queues (passes over B×K), averaging of the keys where they move",

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 from benchmark.config import load_task
 from benchmark.interface import Batch
-from benchmark.jobs import label_owners, plan
+from benchmark.planner import label_owners, plan
 from benchmark.trainer import OPTIMIZERS, State, Trainer
 from methods import Registry
 from methods._contrastive import csc_loss

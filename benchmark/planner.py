@@ -1,0 +1,188 @@
+"""From what is asked for to jobs: labels to settings, settings to identities, and what each job needs of others."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any
+
+from benchmark.config import TaskConfig
+from benchmark.errors import UserError
+from benchmark.interface import Contestant, Derived, Member, Method
+from benchmark.jobs import Entry, Job, Methods
+from benchmark.names import canonical, name_at, unknown_name
+from benchmark.schema import build, identity
+from benchmark.scores import TITLES
+
+
+def label_owners(methods: Methods) -> dict[str, str]:
+    """Every label → the file that makes it."""
+    owners: dict[str, str] = {}
+    for name in methods.names():
+        for label in methods.get(name).labels:
+            if canonical(label) in {canonical(known) for known in owners}:
+                raise UserError(f"the label '{label}' of '{name}' is taken by another method; rename it")
+            owners[label] = name
+    for label in owners:
+        base, _, score = label.rpartition("+")
+        if base in owners and canonical(score) in map(canonical, TITLES):
+            raise UserError(f"the label '{label}' would mean '{base}' read with the score {score}; rename it")
+    return owners
+
+
+def in_order(labels: Iterable[str], task: TaskConfig) -> list[str]:
+    """As the task lists its methods, which is the order of the published table; others after them."""
+    place = {canonical(name): index for index, name in enumerate(task.methods)}
+    return sorted(labels, key=lambda label: place.get(canonical(label), len(place)))
+
+
+def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Contestant], **fixed: Any) -> Any:
+    """Defaults ← the task's settings of the file ← the label's own ← the task's settings of the label."""
+    of_file: dict[str, Any] = {}
+    of_label: dict[str, Any] = {}
+    for name, settings in task.method.items():
+        if name != owner and canonical(name) == canonical(label):
+            of_label |= settings
+        elif canonical(name) == canonical(owner):
+            of_file |= settings
+    settings = of_file | dict(method.labels[label]) | of_label | fixed
+    return build(method.Config, settings, f"{task.name}: method.{label}")
+
+
+def warmup_epochs(task: TaskConfig, label: str, method: type[Contestant], config: Any, names: Sequence[str]) -> int:
+    """Epochs of the declared warm-up; a warm-up that leaves the method no epoch is refused."""
+    if not issubclass(method, Method) or method.warmup is None:
+        return 0
+    if method.warmup not in names:
+        raise unknown_name(method.warmup, names, f"warm-up method of {label}:")
+    epochs = int(config.warmup_epochs)
+    if not 0 <= epochs < task.epochs:
+        raise UserError(
+            f"{task.name}: method.{label}: warmup_epochs = {epochs} must be at least 0 and below epochs = "
+            f"{task.epochs}; set both, e.g. --set method.{label}.warmup_epochs=0"
+        )
+    return epochs
+
+
+def check_settings(task: TaskConfig, methods: Methods, owners: Mapping[str, str]) -> None:
+    """Settings of methods that do not take part are checked too."""
+    for name, settings in task.method.items():
+        known = [owner for label, owner in owners.items() if canonical(name) in (canonical(label), canonical(owner))]
+        if not known:
+            raise unknown_name(name, [*owners, *owners.values()], f"method in {task.name}: method.{name}:")
+        build(methods.get(known[0]).Config, settings, f"{task.name}: method.{name}")
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Makes the jobs of one task."""
+
+    task: TaskConfig
+    methods: Methods
+    data_sha256: str
+    max_steps: int = 0
+
+    def entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
+        """One entry for a label, or one for each coverage that the method is trained for."""
+        method = self.methods.get(owner)
+        if method.needs_validation and not self.task.data.has_validation:
+            yield Entry(label, owner, (), reason="needs validation images, and data.val is 0")
+            return
+        field = method.one_per_coverage if issubclass(method, Method) else None
+        self.refuse_set(field, label, owner)
+        for coverage in self.task.model_coverages if field else (None,):
+            fixed = {field: coverage / 100} if field and coverage else {}
+            config = resolve_config(self.task, label, owner, method, **fixed)
+            name = name_at(label, coverage)
+            yield Entry(label, owner, tuple(self.job(name, owner, config, seed) for seed in seeds), coverage)
+
+    def refuse_set(self, field: str | None, label: str, owner: str) -> None:
+        """What model_coverages sets cannot be set otherwise."""
+        for name, settings in self.task.method.items():
+            if canonical(name) in (canonical(label), canonical(owner)) and field in settings:
+                raise UserError(f"{self.task.name}: method.{name}.{field} is set by model_coverages; set that instead")
+
+    def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
+        method = self.methods.get(owner)
+        members = members_of(method, config, seed, self.task.epochs)
+        warmup = warmup_epochs(self.task, label, method, config, self.methods.names())
+        return Job(
+            self.task,
+            owner,
+            identity(config),
+            self.data_sha256,
+            self.methods.source_hash(owner),
+            seed,
+            warmup,
+            self.max_steps,
+            needs=tuple(self.member(label, method, member, seed) for member in members),
+            takes_over=issubclass(method, Method) and bool(members),
+            label=label,
+            trunk=self.trunk(method, seed) if warmup else None,
+        )
+
+    def trunk(self, method: type[Contestant], seed: int) -> Job | None:
+        """The job that the declared warm-up would be by itself; one that has a warm-up of its own is not shared."""
+        name = method.warmup if issubclass(method, Method) else None
+        trained = self.methods.get(name) if name else None
+        if name is None or trained is None or not issubclass(trained, Method) or trained.warmup is not None:
+            return None
+        first = next(iter(trained.labels))
+        return self.job(first, name, resolve_config(self.task, first, name, trained), seed)
+
+    def member(self, label: str, method: type[Contestant], member: Member, seed: int) -> Job:
+        """A training that another job needs, as the grid itself would make it but for its recipe."""
+        if member.method not in self.methods.names():
+            raise unknown_name(member.method, self.methods.names(), f"method that {label} needs:")
+        trained = self.methods.get(member.method)
+        if not issubclass(trained, Method) or trained.starts_from is not None:
+            raise UserError(f"{label} needs '{member.method}', which trains nothing itself; name a method that trains")
+        if issubclass(method, Method) and (method.extra_outputs or trained.extra_outputs):
+            raise UserError(f"{label} starts from '{member.method}': neither may have outputs beyond the classes")
+        planner = replace(self, task=changed_recipe(self.task, member.recipe, label))
+        if member.epoch not in (None, *planner.task.evaluate_at):
+            raise UserError(f"{label} needs epoch {member.epoch} of '{member.method}'; name it in evaluate_at too")
+        first = next(iter(trained.labels))
+        config = resolve_config(planner.task, first, member.method, trained)
+        job = planner.job(first, member.method, config, member.seed)
+        if member.seed == seed:
+            return job
+        return replace(job, data_seed=seed, trunk=job.trunk and replace(job.trunk, data_seed=seed))
+
+
+def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:
+    """The task with some of its fields replaced; in a table of settings, only the values that are named."""
+    values = dict(vars(task))
+    for name, value in changes.items():
+        old = getattr(task, name, None)
+        values[name] = {**vars(old), **value} if is_dataclass(old) and isinstance(value, Mapping) else value
+    plain = {name: vars(value) if is_dataclass(value) else value for name, value in values.items()}
+    return build(TaskConfig, plain, f"{task.name}: recipe of {label}")
+
+
+def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
+    if issubclass(method, Derived):
+        try:
+            members = list(method.members(config, seed, num_epochs))
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UserError(f"{method.__name__}.members fails: {reason}") from error
+        if not members:
+            raise UserError(f"{method.__name__}.members names no training to combine")
+        return members
+    if issubclass(method, Method) and method.starts_from is not None:
+        return [Member(method.starts_from, seed)]
+    return []
+
+
+def plan(
+    task: TaskConfig,
+    labels: Iterable[str],
+    seeds: Iterable[int],
+    methods: Methods,
+    data_sha256: str,
+    max_steps: int = 0,
+) -> tuple[Entry, ...]:
+    """The entries of a task: each label with one job per seed."""
+    owners = label_owners(methods)
+    check_settings(task, methods, owners)
+    planner, seeds = Planner(task, methods, data_sha256, max_steps), list(seeds)
+    return tuple(entry for label in in_order(labels, task) for entry in planner.entries(label, owners[label], seeds))
