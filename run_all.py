@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   python run_all.py                                             the embedded demo: two small tasks, minutes on a laptop
-  python run_all.py --datasets cifar100 celeba --seeds 5        the paper's grid on two data sets
+  python run_all.py prepare cifar100 celeba                     download or check two data sets, decode them once
+  python run_all.py --datasets cifar100 celeba --seeds 5        the paper's grid on them
   python run_all.py --datasets digits --methods sr sat+em       some methods only
   python run_all.py --datasets cifar10 --set optimizer.lr=0.05 --set method.CCL-SC.weight=1 --dry-run
   python run_all.py --plugin my_method.py --methods sr my-label --datasets digits
