@@ -171,10 +171,11 @@ class Builder:
             return checked_array(files.sizes, journal.get((f"{files.name}-sizes", 0), ""))
         firsts = range(0, len(chosen), MEASURED_AT_A_TIME)
         parts = (chosen.part(first, first + MEASURED_AT_A_TIME) for first in firsts)
-        sizes = self.spread(ImageFiles.measured, parts)
-        bar = progress(len(chosen), f"{self.source} {files.name}, sizes", "image")
-        found = np.concatenate([bar_step(bar, part, len(part)) for part in sizes])
-        bar.close()
+        found = np.empty((0, 2), np.int64)
+        with progress(len(chosen), f"{self.source} {files.name}, sizes", "image") as bar:
+            for sizes in self.spread(ImageFiles.measured, parts):
+                found = np.concatenate([found, sizes])
+                bar.update(len(sizes))
         self.note(f"{files.name}-sizes", 0, write_array(files.sizes, found))
         return found
 
@@ -203,9 +204,9 @@ class Builder:
         checksums = dict(good)
         missing = [index for index in range(len(split.bounds)) if index not in good]
         parts = (split.originals.part(*split.bounds[index]) for index in missing)
-        bar = progress(int(split.starts[-1]), f"{self.source} {split.files.name}", "B")
-        bar.update(sum(split.place(index)[1] for index in good))
-        with open_at_size(split.files.pixels, int(split.starts[-1])) as file:
+        total, title = int(split.starts[-1]), f"{self.source} {split.files.name}"
+        with open_at_size(split.files.pixels, total) as file, progress(total, title, "B") as bar:
+            bar.update(sum(split.place(index)[1] for index in good))
             for index, pixels in zip(missing, self.spread(decoded, parts), strict=True):
                 start, length = split.place(index)
                 if len(pixels) != length:
@@ -220,12 +221,11 @@ class Builder:
                 self.note(split.files.name, index, checksums[index])
                 bar.update(len(pixels))
             os.fsync(file.fileno())
-        bar.close()
         return {
             "count": len(split.labels),
             "shape": split.shape,
             "per_class": np.bincount(split.labels, minlength=self.loaded.num_classes).tolist(),
-            "bytes": int(split.starts[-1]),
+            "bytes": total,
             "labels_sha256": write_array(split.files.labels, split.labels),
             "sizes_sha256": None if split.sizes is None else write_array(split.files.sizes, split.sizes),
             "chunks": [checksums[index] for index in range(len(split.bounds))],
@@ -292,8 +292,3 @@ def write_array(path: Path, array: NDArray[np.int64]) -> str:
 
 def progress(total: int, title: str, unit: str) -> Any:
     return tqdm(total=total, desc=title, unit=unit, unit_scale=True, leave=False, disable=not sys.stderr.isatty())
-
-
-def bar_step(bar: Any, part: Result, count: int) -> Result:
-    bar.update(count)
-    return part
