@@ -171,13 +171,13 @@ class Builder:
             return checked_array(files.sizes, journal.get((f"{files.name}-sizes", 0), ""))
         firsts = range(0, len(chosen), MEASURED_AT_A_TIME)
         parts = (chosen.part(first, first + MEASURED_AT_A_TIME) for first in firsts)
-        found = np.empty((0, 2), np.int64)
+        found = []
         with progress(len(chosen), f"{self.source} {files.name}, sizes", "image") as bar:
             for sizes in self.spread(ImageFiles.measured, parts):
-                found = np.concatenate([found, sizes])
+                found.append(sizes)
                 bar.update(len(sizes))
-        self.note(f"{files.name}-sizes", 0, write_array(files.sizes, found))
-        return found
+        self.note(f"{files.name}-sizes", 0, write_array(files.sizes, np.concatenate(found)))
+        return np.concatenate(found)
 
     def spread(self, work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
         """`work` of each part in order, on all cores where there is enough of it."""
