@@ -38,15 +38,21 @@ def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Load
 
 def facts_of(config: DataConfig, loaded: Loaded | None) -> Facts:
     """What is known of a task's images: counted where they are at hand, else as its source announces them."""
-    if loaded is None or not loaded.num_classes:
+    if loaded is None:
         facts = describe(config)
+        num_train = min(facts.num_train, config.train_images or facts.num_train)
+        num_test = min(facts.num_test, config.test_images or facts.num_test)
     else:
-        pictures, side = loaded.train.pictures, config.image_size
-        shape = (pictures.channels, side, side) if isinstance(pictures, Ragged) else np.shape(pictures[0])
-        facts = Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape)
-    num_train = min(facts.num_train, config.train_images or facts.num_train) if loaded is None else len(loaded.train)
-    num_test = min(facts.num_test, config.test_images or facts.num_test) if loaded is None else len(loaded.test)
+        facts = counted_facts(config, loaded) if loaded.num_classes else describe(config)
+        num_train, num_test = len(loaded.train), len(loaded.test)
     return replace(facts, num_train=num_train, num_test=num_test - config.test_holdout)
+
+
+def counted_facts(config: DataConfig, loaded: Loaded) -> Facts:
+    """From the cache, so that a user's own files are not looked at again."""
+    pictures, side = loaded.train.pictures, config.image_size
+    shape = (pictures.channels, side, side) if isinstance(pictures, Ragged) else np.shape(pictures[0])
+    return Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape)
 
 
 @dataclass(frozen=True)

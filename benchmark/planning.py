@@ -50,8 +50,8 @@ def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
 
 
 def remark_on(task: TaskConfig, loaded: Loaded) -> str:
-    announced, found = facts_of(task.data, None).num_train, len(loaded.train)
-    remarks = []
+    found, remarks = len(loaded.train), []
+    announced = found if task.data.path else facts_of(task.data, None).num_train  # own data announce nothing
     if found < PART_OF_A_SET * announced:
         remarks.append(
             f"{found:,} of {announced:,} training images are there; results do not compare with those of the whole set"

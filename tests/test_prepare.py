@@ -105,13 +105,12 @@ def test_the_budget_reaches_the_jobs(
     assert budgets == [expected]
 
 
-def test_official_validation_and_the_best_epoch(tmp_path: Path) -> None:
+def test_the_official_validation_images_are_predicted(tmp_path: Path) -> None:
     """celeba-cpu as it is, but for its length: trains, validates on the official split, tests."""
     write_celeba(tmp_path)
     result = run_here("--datasets", "celeba-cpu", "--data-dir", tmp_path, "--results", tmp_path / "r", "--seeds", 1,
                       "--methods", "sr", "--set", "epochs=5")  # fmt: skip
     assert "12 of 10,000 training images are there" in result.stderr
-    assert result.returncode in (0, 1), "so few images may end in one class for all"
     folders = list((tmp_path / "r").glob("celeba-cpu/cross_entropy/*/seed-0"))
     assert len(folders) == 1
     with np.load(folders[0] / "prediction-val.npz") as stored:
