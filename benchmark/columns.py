@@ -33,7 +33,7 @@ class Column:
         """What fills a row: the column itself, or its part for that coverage, which may be empty."""
         if not self.parts:
             return self
-        nothing = replace(self, records=(), diverged=(), parts=())
+        nothing = replace(self, records=(), wanted=0, diverged=(), parts=())
         return next((part for part in self.parts if part.coverage == coverage), nothing)
 
 
@@ -44,6 +44,8 @@ def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
     for column in apart:
         by_name.setdefault(column.name, []).append(column)
     found = [merged(parts) for parts in by_name.values()]
+    if manifest["columns"]:
+        return [pick(name, found) for name in manifest["columns"]]
     records = (record for column in single(found) for record in column.records)
     oracle = next((record["oracle"] for record in records if "oracle" in record), None)
     if oracle is not None:
@@ -51,12 +53,20 @@ def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
     return found
 
 
+def pick(name: str, found: Sequence[Column]) -> Column:
+    """A column by its name; one whose runs are not there yet, so that their scores are unknown, is still to come."""
+    exact = [column for column in found if column.name == name]
+    owner = [column for column in found if name.startswith(f"{column.name}+")]
+    return exact[0] if exact else replace(max(owner, key=lambda column: len(column.name)), name=name)
+
+
 def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store) -> list[Column]:
     """One column for each score of an entry's runs, those asked for in addition included."""
     folders = [folder_of(manifest["task"], entry["method"], entry["job"], seed) for seed in entry["seeds"]]
     found = [(folder, record) for folder in folders if (record := store.read_record(folder)) is not None]
-    whole = [(folder, record) for folder, record in found if "diverged" not in record]
-    records = tuple(with_scores(record, folder, store, manifest["scores"]) for folder, record in whole)
+    epoch = entry.get("epoch")
+    whole = [(folder, at_epoch(record, epoch)) for folder, record in found if "diverged" not in record]
+    records = tuple(with_scores(record, folder, store, manifest["scores"], epoch) for folder, record in whole)
     column = Column(
         entry["label"],
         score="",
@@ -72,6 +82,11 @@ def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store)
     names = dict.fromkeys(score for record in records for score in (*record["scores"], *record["unavailable"]))
     further = [read_with(score, column) for score in names if score != published]
     return [*further, replace(column, score=published)]
+
+
+def at_epoch(record: dict[str, Any], epoch: int | None) -> dict[str, Any]:
+    """The record of a training as it stood after so many epochs."""
+    return record if epoch is None else {**record, **record["at_epochs"][str(epoch)]}
 
 
 def read_with(score: str, column: Column) -> Column:

@@ -10,7 +10,7 @@ from benchmark.errors import UserError
 from benchmark.names import match_name
 from benchmark.schema import build, check, later, unidentified
 
-RESERVED = ("figures", "manifests", "paper", "reference", "tables")
+RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 """Folders of the results that are not tasks."""
 CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
 
@@ -143,6 +143,8 @@ class TaskConfig:
     """The method the significance markers compare with."""
     coverages: tuple[float, ...]
     """In per cent, in steps of 0.5."""
+    baseline: str = ""
+    """The method over which the gain of the others is split into better ranking and better classifier."""
     schedule: ScheduleConfig = ScheduleConfig()
     augment: AugmentConfig = AugmentConfig()
     seeds: int = 5

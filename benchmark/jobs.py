@@ -120,6 +120,8 @@ class Entry:
     jobs: tuple[Job, ...]
     coverage: float | None = None
     """In per cent, for a training that is meant for one coverage."""
+    epoch: int | None = None
+    """The state after so many epochs; None is the one the task tests."""
     reason: str = ""
     """Why the task cannot have this method; there are no jobs then."""
 

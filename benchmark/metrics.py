@@ -107,6 +107,37 @@ def failure_auroc(confidence: ArrayLike, error: ArrayLike) -> float:
     return float((rank_sum - correct * (correct + 1) / 2) / (correct * wrong))
 
 
+def augrc_of(auroc: float, accuracy: float) -> float:
+    """AUGRC = (1 − AUROC)·acc·(1 − acc) + ½(1 − acc)², exact with ties at half credit."""
+    return (1 - auroc) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
+
+
+def split_gain(base_auroc: float, base_accuracy: float, auroc: float, accuracy: float) -> tuple[float, float]:
+    """The fall of AUGRC against a base, as (better ranking, better classifier), which sum to it.
+
+    The first is what the ranking alone would give at the base's accuracy, the second the rest.
+    """
+    base, ranked = augrc_of(base_auroc, base_accuracy), augrc_of(auroc, base_accuracy)
+    return base - ranked, ranked - augrc_of(auroc, accuracy)
+
+
+def marginal_risk(curve: Sequence[float], coverage: float, width: int = 5) -> float:
+    """ρ(c) = d(c·R)/dc, the risk of those at the threshold, by a difference over `width` grid steps to either side."""
+    index, last = round(coverage * (len(curve) - 1)), len(curve) - 1
+    low, high = max(index - width, 0), min(index + width, last)
+    return float((high * curve[high] - low * curve[low]) / (high - low))
+
+
+def sampling_variance(curve: Sequence[float], coverage: float, n: int) -> float:
+    """Variance of R(c) over test sets of n images, the network fixed: (R − 2Rρ + ρ² − c(R − ρ)²)/(n·c).
+
+    By the influence function of a mean above a quantile; at full coverage it is R(1 − R)/n.
+    """
+    risk, marginal = curve[round(coverage * (len(curve) - 1))], marginal_risk(curve, coverage)
+    spread = risk - 2 * risk * marginal + marginal**2 - coverage * (risk - marginal) ** 2
+    return max(0.0, spread) / (n * coverage)
+
+
 def nll(logits: ArrayLike, labels: ArrayLike) -> float:
     """Mean −log p_y."""
     labels = np.asarray(labels)

@@ -34,6 +34,8 @@ class Outputs:
     store: Store
     folder: Path
     keep_features: bool = False
+    epochs: tuple[int, ...] = ()
+    """After so many epochs it predicts too."""
     checksums: dict[str, str] = field(default_factory=dict)
 
     def measured(self, method: Method) -> dict[str, Any]:
@@ -47,6 +49,13 @@ class Outputs:
         self.note_earlier_epochs()
         if not self.trainer.job.max_steps:
             refuse_collapsed(test)
+        measured = measure(test, method.scores(test.prediction))
+        earlier = {str(epoch): self.measured_at(epoch, method) for epoch in self.epochs}
+        return {**measured, "at_epochs": earlier} if earlier else measured
+
+    def measured_at(self, epoch: int, method: Method) -> dict[str, Any]:
+        """From what was stored then, perhaps before an interruption."""
+        test = self.store.read_prediction(self.folder, at_epoch(PREDICTION, epoch))
         return measure(test, method.scores(test.prediction))
 
     def write_epoch(self, method: Method, epoch: int) -> None:

@@ -11,7 +11,7 @@ from benchmark.evaluate import measure_scores
 from benchmark.metrics import aurc
 from benchmark.prediction import Evidence, Floats
 from benchmark.scores import Confidence
-from benchmark.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store
+from benchmark.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
 
 EXPONENTS = range(10)
 
@@ -26,6 +26,8 @@ class Finished:
 
     folder: Path
     store: Store
+    epoch: int | None = None
+    """What it had stored after so many epochs; None is the end."""
 
     @cached_property
     def test(self) -> Evidence:
@@ -41,7 +43,7 @@ class Finished:
 
     def read(self, name: str, reason: str) -> Evidence:
         try:
-            return self.store.read_prediction(self.folder, name)
+            return self.store.read_prediction(self.folder, name if self.epoch is None else at_epoch(name, self.epoch))
         except OSError:
             raise Unavailable(reason) from None
 
@@ -95,9 +97,11 @@ POST_HOC: dict[str, Callable[[Finished], Confidence]] = {
 }
 
 
-def with_scores(record: dict[str, Any], folder: Path, store: Store, wanted: Iterable[str]) -> dict[str, Any]:
+def with_scores(
+    record: dict[str, Any], folder: Path, store: Store, wanted: Iterable[str], epoch: int | None = None
+) -> dict[str, Any]:
     """The record with further scores measured, and the reasons of those that cannot be."""
-    run = Finished(folder, store)
+    run = Finished(folder, store, epoch)
     found: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for name in wanted:

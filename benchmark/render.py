@@ -1,12 +1,14 @@
 """Table → text: Markdown, LaTeX, CSV. No time, host or path ever enters a table."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from benchmark.tables import Cell, Table
+from benchmark.cells import Cell, Table
+from benchmark.sheet import Sheet
 
 MISSING = "–"
 WIDEST = 12
@@ -23,7 +25,9 @@ def grid(table: Table, show: Callable[[Cell], str], escape: Callable[[str], str]
     def text(cell: Cell | None) -> str:
         if cell is None:
             return escape(MISSING)
-        return show(cell) if cell.values else "diverged"
+        if cell.values:
+            return show(cell)
+        return "diverged" if cell.diverged else escape(f"{MISSING} {cell.missing}")
 
     heading = [escape(table.corner), *map(escape, table.columns)]
     rows = [[escape(row), *(text(table.cells.get((row, column))) for column in table.columns)] for row in table.rows]
@@ -35,15 +39,21 @@ def grid(table: Table, show: Callable[[Cell], str], escape: Callable[[str], str]
     return turned[0], turned[1:], []
 
 
-def markdown(tables: Sequence[Table]) -> str:
+def markdown(tables: Sequence[Table | Sheet]) -> str:
     return "\n\n".join(map(markdown_table, tables)) + "\n"
 
 
-def markdown_table(table: Table) -> str:
-    heading, rows, below = grid(table, markdown_cell, lambda text: text.replace("|", r"\|"))
+def markdown_table(table: Table | Sheet) -> str:
+    heading, rows, below = texts(table, markdown_cell, lambda text: text.replace("|", r"\|"))
     align = ("right",) * len(heading)
     text = tabulate(rows + below, heading, tablefmt="pipe", colalign=align, disable_numparse=True)
     return "\n\n".join([table.caption, text, *table.notes])
+
+
+def texts(table: Table | Sheet, show: Callable[[Cell], str], escape: Callable[[str], str]) -> Grid:
+    if isinstance(table, Table):
+        return grid(table, show, escape)
+    return list(map(escape, table.heading)), [list(map(escape, row)) for row in table.rows], []
 
 
 def markdown_cell(cell: Cell) -> str:
@@ -95,12 +105,12 @@ def escape(text: str) -> str:
     return "".join(LATEX_CHARACTERS.get(character, character) for character in text)
 
 
-def latex(tables: Sequence[Table]) -> str:
+def latex(tables: Sequence[Table | Sheet]) -> str:
     return LATEX_OPENING + "\n".join(map(latex_table, tables)) + LATEX_CLOSING
 
 
-def latex_table(table: Table) -> str:
-    heading, rows, below = grid(table, latex_cell, escape)
+def latex_table(table: Table | Sheet) -> str:
+    heading, rows, below = texts(table, latex_cell, escape)
     lines = [" & ".join(heading) + r" \\", r"\midrule", *(" & ".join(row) + r" \\" for row in rows)]
     lines += [r"\midrule", *(" & ".join(row) + r" \\" for row in below)] if below else []
     notes = "".join(f"\n\\par\\smallskip\\footnotesize {escape(note)}" for note in table.notes)
@@ -129,11 +139,19 @@ def latex_cell(cell: Cell) -> str:
     return mean + spread + marker + (f" {cell.missing}" if cell.missing else "")
 
 
-def csv(tables: Sequence[Table]) -> str:
+def csv(tables: Sequence[Table | Sheet]) -> str:
     """One line per cell, unrounded."""
     rows = [
+        {"table": table.name, **line}
+        for table in tables
+        for line in (cell_lines(table) if isinstance(table, Table) else table.numbers)
+    ]
+    return str(pd.DataFrame(rows).to_csv(index=False, float_format="%.10g", lineterminator="\n"))
+
+
+def cell_lines(table: Table) -> list[dict[str, Any]]:
+    return [
         {
-            "table": table.name,
             "row": row,
             "column": column,
             "mean": np.mean(cell.values) if cell.values else np.nan,
@@ -143,10 +161,9 @@ def csv(tables: Sequence[Table]) -> str:
             "diverged": cell.diverged,
             "reference_is": cell.verdict if cell.values else "",
             "p": cell.p,
+            "p_holm": cell.corrected_p,
         }
-        for table in tables
         for row in table.rows
         for column in table.columns
         if (cell := table.cells.get((row, column))) is not None
     ]
-    return str(pd.DataFrame(rows).to_csv(index=False, float_format="%.10g", lineterminator="\n"))

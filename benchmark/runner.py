@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -81,7 +82,8 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
         finished(store, owner)
     trainer = Trainer(owner, context.methods, load_data(job, context, device), device)
     saver = Checkpoints(trainer, store, job.folder)
-    outputs = Outputs(trainer, store, job.folder, context.keep_features)
+    epochs = () if job.takes_over else job.task.evaluate_at  # of the training it takes over only the end is its own
+    outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs)
     state = run_epochs(saver, report, outputs)
     method = trainer.chosen(state)
     if job.takes_over:
@@ -91,6 +93,8 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
     spent = {"seconds": saver.seconds(), "environments": saver.environments, "weights_kept": context.keep_weights}
+    if not job.max_steps:
+        spent["step_seconds"] = {"device": device.type, **saver.step_seconds()}
     if saver.branched:
         spent["branched_off"] = {"job": saver.branched.id, "epoch": owner.warmup_epochs}
     return {**record, "checksums": outputs.checksums, "provenance": {**provenance(), **spent}}
@@ -119,20 +123,26 @@ def run_epochs(saver: "Checkpoints", report: Report, outputs: Outputs | None = N
     trainer, job = saver.trainer, saver.trainer.job
     state = saver.restore()
     while state.epoch < job.last_epoch:
-        before = state.epoch
+        before, started = state.epoch, time.monotonic()
         try:
             state = trainer.run_epoch(state)
         except Diverged:
             saver.store.write_history(saver.folder, state.history)
             raise
+        saver.paces.setdefault(phase_of(job, before), []).append(time.monotonic() - started)
         if state.epoch in job.snapshots:
             saver.save_snapshot(state)
         report({**state.history[-1], "epochs_done": state.epoch})
-        for epoch in job.task.evaluate_at:
-            if outputs and before < epoch <= state.epoch:
-                outputs.write_epoch(state.method, epoch)
+        if outputs is not None:
+            for epoch in outputs.epochs:
+                if before < epoch <= state.epoch:
+                    outputs.write_epoch(state.method, epoch)
         saver.save_if_due(state)
     return state
+
+
+def phase_of(job: Job, epoch: int) -> str:
+    return "warmup" if epoch < job.warmup_epochs else "own"
 
 
 def make_deterministic(threads: int, device: torch.device) -> None:
@@ -157,10 +167,16 @@ class Checkpoints:
         self.environments = [environment(self.trainer.device, self.trainer.job.task.threads)]
         self.started = self.saved = time.monotonic()
         self.branched: Job | None = None
+        self.paces: dict[str, list[float]] = {}
 
     def seconds(self) -> float:
         """Time spent on the job, earlier attempts included as far as they were saved."""
         return self.seconds_before + time.monotonic() - self.started
+
+    def step_seconds(self) -> dict[str, float]:
+        """Of each phase that was trained here: the median epoch, validation included, by its number of steps."""
+        steps = self.trainer.data.num_batches(self.trainer.job.task.batch_size)
+        return {phase: median(seconds) / steps for phase, seconds in self.paces.items()}
 
     def restore(self) -> State:
         """From the job's own checkpoint, that of the job it takes over, or its trunk's; else from the beginning."""

@@ -1,13 +1,27 @@
-"""Statistics over seeds: the two-sided Wilcoxon rank-sum test and what it can show at a given number of runs."""
+"""Statistics over seeds: the tests behind the markers, what they can show at a given number of runs, and intervals."""
 
-from collections.abc import Sequence
-from math import comb
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from math import comb, inf, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata, ranksums
+from scipy.stats import rankdata, ranksums, t, ttest_ind_from_stats
 
 LEVEL = 0.05
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a two-sided test of one sample against another."""
+
+    p: float
+    statistic: float
+    """Rank sum of the first sample; in a paired test, of the differences in which it lies lower."""
+    lean: float
+    """Above 0 where the first sample lies lower, below 0 where it lies higher."""
 
 
 def exact_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
@@ -21,9 +35,7 @@ def exact_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
     counts[0, 0] = 1
     for rank in ranks:
         counts[1:, rank:] += counts[:-1, : counts.shape[1] - rank].copy()
-    ways, observed = counts[len(a)], ranks[: len(a)].sum()
-    tail = min(ways[: observed + 1].sum(), ways[observed:].sum()) / ways.sum()
-    return float(min(1.0, 2 * tail))
+    return two_sided(counts[len(a)], ranks[: len(a)].sum())
 
 
 def normal_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
@@ -31,27 +43,135 @@ def normal_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
     return float(ranksums(a, b).pvalue)
 
 
-TESTS = {"exact": exact_rank_sum_p, "ranksums": normal_rank_sum_p}
+def signed_rank_p(differences: Sequence[float]) -> float:
+    """Two-sided exact p of Wilcoxon's signed-rank test: all signs, ties by mid-ranks, zeros left out."""
+    found = np.asarray([d for d in differences if d])
+    ranks = np.rint(2 * rankdata(np.abs(found))).astype(np.int64)
+    counts = np.zeros(ranks.sum() + 1)
+    counts[0] = 1
+    for rank in ranks:
+        counts[rank:] += counts[: len(counts) - rank].copy()
+    return two_sided(counts, ranks[found > 0].sum())
 
 
-def smallest_p(n: int, m: int) -> float:
-    """The smallest two-sided p that n against m runs can reach: complete separation."""
-    return min(1.0, 2 / comb(n + m, n))
+def two_sided(ways: Array, observed: int) -> float:
+    """From the number of ways to reach each value: the smaller tail twice."""
+    tail = min(ways[: observed + 1].sum(), ways[observed:].sum()) / ways.sum()
+    return float(min(1.0, 2 * tail))
 
 
-def compare(
-    reference: Sequence[float], other: Sequence[float], test: str, lower_is_better: bool = True
-) -> tuple[str, float]:
-    """("better" | "worse" | "tie", p): how the reference fares against the other. Never more than n can support."""
+def rank_sum(p_value: Callable[[Sequence[float], Sequence[float]], float], a: Array, b: Array) -> Outcome:
+    observed = rankdata([*a, *b])[: len(a)].sum()
+    return Outcome(p_value(list(a), list(b)), float(observed), float(len(a) * (len(a) + len(b) + 1) / 2 - observed))
+
+
+def signed_rank(a: Array, b: Array) -> Outcome:
+    differences = b - a
+    ranks = rankdata(np.abs(differences[differences != 0]))
+    signs = np.sign(differences[differences != 0])
+    return Outcome(signed_rank_p(list(differences)), float(ranks[signs > 0].sum()), float((ranks * signs).sum()))
+
+
+TESTS = {
+    "exact": "two-sided Wilcoxon rank-sum test, exact",
+    "ranksums": "two-sided Wilcoxon rank-sum test, normal approximation",
+    "paired": "two-sided Wilcoxon signed-rank test over seeds, exact",
+}
+"""As a caption calls them."""
+
+
+def run_test(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> Outcome | None:
+    """The named test on values by seed; None where there is nothing to compare."""
+    if test == "paired":
+        a, b = paired(reference, other)
+        return signed_rank(a, b) if len(a) else None
     if not reference or not other:
-        return "tie", float("nan")
-    p = TESTS[test](reference, other)
-    if p >= LEVEL or smallest_p(len(reference), len(other)) >= LEVEL:
-        return "tie", p
-    reference_lower = rankdata([*reference, *other])[: len(reference)].mean() < (len(reference) + len(other) + 1) / 2
-    return ("better" if reference_lower == lower_is_better else "worse"), p
+        return None
+    p_value = {"exact": exact_rank_sum_p, "ranksums": normal_rank_sum_p}[test]
+    return rank_sum(p_value, np.asarray(list(reference.values())), np.asarray(list(other.values())))
 
 
-def competition_ranks(printed: Sequence[float]) -> NDArray[np.float64]:
+def paired(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[Array, Array]:
+    """The values of the seeds that both have."""
+    seeds = sorted(set(a) & set(b))
+    return np.asarray([a[seed] for seed in seeds]), np.asarray([b[seed] for seed in seeds])
+
+
+def smallest_p(n: int, m: int, test: str = "exact") -> float:
+    """The smallest two-sided p that n against m runs can reach: complete separation. The exact one for any test."""
+    return min(1.0, 2 / (2 ** min(n, m) if test == "paired" else comb(n + m, n)))
+
+
+def seeds_needed(test: str, comparisons: int = 1) -> int:
+    """The number of seeds below which no marker is possible, whatever the values, Holm's correction included."""
+    return next(n for n in count(2) if smallest_p(n, n, test) * comparisons < LEVEL)
+
+
+def holm(p_values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """Holm's step-down adjusted p of a family: the k-th smallest times the number not smaller, made monotone."""
+    ordered = sorted(p_values, key=lambda key: p_values[key])
+    scaled = [min(1.0, p_values[key] * (len(ordered) - k)) for k, key in enumerate(ordered)]
+    return dict(zip(ordered, np.maximum.accumulate(scaled).tolist(), strict=True)) if ordered else {}
+
+
+def competition_ranks(printed: Sequence[float]) -> Array:
     """1 = lowest; equal printed values share the smallest rank, as in the published tables."""
     return np.asarray(rankdata(printed, method="min"), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a published cell says: mean and population standard deviation (ddof 0) of n runs."""
+
+    mean: float
+    std: float
+    n: int
+
+    @property
+    def sample_std(self) -> float:
+        return self.std * sqrt(self.n / (self.n - 1))
+
+
+def welch_p(a: Summary, b: Summary) -> float:
+    """Two-sided p of Welch's test; NaN where a side has a single run. Without any spread, what differs differs."""
+    if min(a.n, b.n) < 2:
+        return nan
+    if a.std == b.std == 0:
+        return 1.0 if a.mean == b.mean else 0.0
+    found = ttest_ind_from_stats(a.mean, a.sample_std, a.n, b.mean, b.sample_std, b.n, equal_var=False)
+    return float(found.pvalue)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of paired runs: mean, half width of its t interval, and the correlation of the two over seeds."""
+
+    mean: float
+    half_width: float
+    correlation: float
+    n: int
+
+
+def paired_difference(a: Array, b: Array) -> Difference:
+    """b − a, seed by seed."""
+    n, difference = len(a), b - a
+    if n < 2:
+        return Difference(float(difference.mean()) if n else nan, inf, nan, n)
+    half_width = t.ppf(1 - LEVEL / 2, n - 1) * difference.std(ddof=1) / sqrt(n)
+    spread = a.std() * b.std()
+    correlation = ((a - a.mean()) * (b - b.mean())).mean() / spread if spread else nan
+    return Difference(float(difference.mean()), float(half_width), float(correlation), n)
+
+
+def bootstrap_ranks(values: Array, decimals: int, resamples: int, random: np.random.Generator) -> Array:
+    """Average ranks (resamples, methods) of values (methods, seeds, rows), seeds drawn jointly for all methods."""
+    drawn = random.integers(values.shape[1], size=(resamples, values.shape[1]))
+    means = np.stack([values[:, seeds].mean(axis=1) for seeds in drawn])
+    ranks = rankdata(np.round(means, decimals), method="min", axis=1)
+    return np.asarray(ranks.mean(axis=2), dtype=np.float64)
+
+
+def probability_of_best(ranks: Array) -> Array:
+    """Share of resamples in which each method has the lowest average rank; equal ones share it."""
+    best = ranks == ranks.min(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))

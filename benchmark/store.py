@@ -142,11 +142,6 @@ class Store:
         found = (read_json(path) for path in sorted((self.root / "manifests").glob("*.json")))
         return [manifest for manifest in found if manifest is not None]
 
-    def write_table(self, name: str, text: str) -> Path:
-        path = self.root / "tables" / name
-        write_atomically(path, text.encode())
-        return path
-
 
 def write_atomically(path: Path, content: bytes) -> None:
     """A reader, or a restart after a crash at any instant, sees the old file or the new one, never a part."""

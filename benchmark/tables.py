@@ -1,85 +1,38 @@
-"""Manifest + records → tables. A table shows exactly the runs its manifest names; what is missing shows as missing."""
+"""Columns → tables. A table shows exactly the runs its manifest names; what is missing shows as missing."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from benchmark.columns import Column, column_notes, load_columns, run_notes, single
+from benchmark.captions import KEPT, caption, is_provisional, table_notes, test_notes
+from benchmark.cells import Cell, Cells, Row, Table, Value
+from benchmark.columns import Column, column_notes, run_notes, single
 from benchmark.errors import UserError
+from benchmark.markers import mark
 from benchmark.names import canonical, match_labels
-from benchmark.stats import LEVEL, compare, competition_ranks, smallest_p
-from benchmark.store import Store
+from benchmark.stats import competition_ranks
 
-Value = Callable[[dict[str, Any], str], float | None]
-"""(record, score) → the number of one run, None where it does not exist."""
+ALL_SHOWN = ("markers", "second", "w/t/l", "avg. rank")
+SETTINGS: dict[str, Any] = {
+    "test": "exact",
+    "holm": "",
+    "threshold": "sort",
+    "scores": [],
+    "columns": [],
+    "groups": [],
+    "shows": ALL_SHOWN,
+}
+"""What a manifest may say beyond rows and columns, with what holds where it says nothing.
 
-
-SETTINGS: dict[str, Any] = {"test": "exact", "threshold": "sort", "scores": []}
-"""What a manifest may say beyond rows and columns, with what holds where it says nothing."""
-
-
-@dataclass(frozen=True)
-class Row:
-    label: str
-    value: Value
-    scale: float = 100.0
-    decimals: int = 2
-    lower_is_better: bool = True
-    coverage: float | None = None
-    """In per cent, of a row of selective risks."""
+`columns`: only these, in this order. `groups`: columns among which the best is sought. `shows`: parts of the table.
+"""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Mean and population standard deviation over the runs that are there, of those that were asked for."""
-
-    values: tuple[float, ...]
-    wanted: int
-    decimals: int
-    best: bool = False
-    second: bool = False
-    verdict: str = "tie"
-    """How the reference method fares against this cell: better, worse or tie."""
-    p: float = float("nan")
-    diverged: int = 0
-    """Runs without a value because their training diverged."""
-
-    @property
-    def mean(self) -> str:
-        """As printed; ranks and best entries go by this."""
-        return f"{np.mean(self.values):.{self.decimals}f}"
-
-    @property
-    def std(self) -> str:
-        return f"{np.std(self.values):.{self.decimals}f}"
-
-    @property
-    def missing(self) -> str:
-        diverged = f", {self.diverged} diverged" if self.diverged else ""
-        return f"({len(self.values)}/{self.wanted}{diverged})" if len(self.values) < self.wanted else ""
-
-
-@dataclass(frozen=True)
-class Table:
-    name: str
-    caption: str
-    corner: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    cells: dict[tuple[str, str], Cell]
-    summary: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rows of plain text below the cells: w/t/l and average rank."""
-    notes: tuple[str, ...] = ()
-
-
-def build_tables(manifest: dict[str, Any], store: Store) -> list[Table]:
+def build_tables(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Table]:
     """All tables of a task: selective risk, the posterior-expected risk where the truth is known, further measures."""
-    manifest = {**SETTINGS, **manifest}
-    columns = load_columns(manifest, store)
-    remark = [f"Data: {manifest['remark']}."] if manifest.get("remark") else []
-    notes = (*remark, *column_notes(columns), *run_notes(single(columns)))
+    notes = (*column_notes(columns), *run_notes(single(columns)))
     curve = {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
     tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest['title']}", notes)]
     if any(column.is_oracle for column in columns):
@@ -89,10 +42,20 @@ def build_tables(manifest: dict[str, Any], store: Store) -> list[Table]:
     return [*tables, measures_table(manifest, columns)]
 
 
+def complete(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest with every setting."""
+    return {**SETTINGS, **manifest}
+
+
+def risk_rows(manifest: dict[str, Any], curve: str = "") -> list[Row]:
+    curve = curve or {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
+    return [Row(f"{c:g}", curve_value(curve, c), coverage=c) for c in manifest["coverages"]]
+
+
 def risk_table(
     manifest: dict[str, Any], columns: Sequence[Column], curve: str, title: str, notes: tuple[str, ...]
 ) -> Table:
-    rows = [Row(f"{c:g}", curve_value(curve, c), coverage=c) for c in manifest["coverages"]]
+    rows = risk_rows(manifest, curve)
     cells = fill(rows, columns, manifest)
     judged = [column.name for column in columns if not column.is_oracle]
     summary = {
@@ -100,15 +63,17 @@ def risk_table(
         "avg. rank": average_ranks(rows, judged, cells),
     }
     padding = ("",) * (len(columns) - len(judged))
+    mark = " (provisional)" if is_provisional(columns) else ""
+    shown = {name + mark: texts + padding for name, texts in summary.items() if name in manifest["shows"]}
     return Table(
         name=curve.removeprefix("percentile_"),
         caption=f"{title}: {caption(manifest, cells, KEPT.get(curve, ''))}",
         corner="coverage",
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in columns),
-        cells=cells,
-        summary={name: texts + padding for name, texts in summary.items()},
-        notes=(*test_notes(manifest, columns), *notes),
+        cells=hide(cells, manifest["shows"]),
+        summary=shown,
+        notes=(*test_notes(manifest, columns, cells), *table_notes(manifest, columns), *notes),
     )
 
 
@@ -131,6 +96,7 @@ MEASURES = (
 
 
 def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
+    manifest = {**manifest, "groups": [], "shows": ALL_SHOWN}
     judged = single([column for column in columns if not column.is_oracle])
     rows = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
     cells = fill(rows, judged, manifest)
@@ -142,37 +108,45 @@ def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in judged),
         cells=cells,
-        notes=tuple(test_notes(manifest, judged)),
+        notes=tuple(test_notes(manifest, judged, cells)),
     )
 
 
-def fill(rows: Iterable[Row], columns: Sequence[Column], manifest: dict[str, Any]) -> dict[tuple[str, str], Cell]:
-    """The cells of all rows, compared with the reference column and with each other. Empty ones are left out."""
-    cells: dict[tuple[str, str], Cell] = {}
+def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: dict[str, Any]) -> Cells:
+    """The cells of all rows, compared with the reference column and with each other. Those that cannot be are left out.
+
+    The oracle's are compared with nothing.
+    """
+    found = {
+        (row.label, column.name): cell
+        for row in rows
+        for column in columns
+        if (cell := fill_cell(row, column)) is not None
+    }
+    judged = {column.name for column in columns if not column.is_oracle}
+    cells = {key: cell for key, cell in found.items() if key[1] in judged}
+    cells = mark(cells, rows, manifest["reference"], manifest["test"], manifest["holm"])
     for row in rows:
-        values = {column.name: run_values(row, column) for column in columns}
-        reference = values.get(manifest["reference"], ())
-        line: dict[str, Cell] = {}
-        for column in columns:
-            if not values[column.name] and not column.at(row.coverage).diverged:
-                continue
-            verdict, p = "tie", float("nan")
-            if values[column.name] and column.name != manifest["reference"] and not column.is_oracle:
-                verdict, p = compare(reference, values[column.name], manifest["test"], row.lower_is_better)
-            part = column.at(row.coverage)
-            line[column.name] = Cell(
-                values[column.name], part.wanted, row.decimals, verdict=verdict, p=p, diverged=len(part.diverged)
-            )
-        ranked = {c.name: line[c.name] for c in columns if c.name in line and values[c.name] and not c.is_oracle}
-        line |= mark_best(ranked, row.lower_is_better)
-        cells |= {(row.label, name): cell for name, cell in line.items()}
-    return cells
+        for group in manifest["groups"] or [judged]:
+            line = {name: cell for name in group if (cell := cells.get((row.label, name))) and cell.values}
+            cells |= {(row.label, name): cell for name, cell in mark_best(line, row.lower_is_better).items()}
+    return {key: cells.get(key, cell) for key, cell in found.items()}
 
 
-def run_values(row: Row, column: Column) -> tuple[float, ...]:
+def fill_cell(row: Row, column: Column) -> Cell | None:
     part = column.at(row.coverage)
-    found = (row.value(record, part.score) for record in part.records)
-    return tuple(value * row.scale for value in found if value is not None)
+    values = run_values(row, part)
+    unfinished = part.wanted > len(part.records) + len(part.diverged) and not part.reason
+    if not values and not part.diverged and not unfinished:
+        return None
+    return Cell(values, part.wanted, row.decimals, diverged=len(part.diverged))
+
+
+def run_values(row: Row, column: Column) -> dict[int, float]:
+    """By seed, of the runs that have the number."""
+    part = column.at(row.coverage)
+    found = {record.get("seed", 0): row.value(record, part.score) for record in part.records}
+    return {seed: value * row.scale for seed, value in found.items() if value is not None}
 
 
 def mark_best(line: dict[str, Cell], lower_is_better: bool) -> dict[str, Cell]:
@@ -184,7 +158,17 @@ def mark_best(line: dict[str, Cell], lower_is_better: bool) -> dict[str, Cell]:
     }
 
 
-def wins_ties_losses(rows: Sequence[Row], name: str, cells: dict[tuple[str, str], Cell], reference: str) -> str:
+def hide(cells: Cells, shows: Sequence[str]) -> Cells:
+    """Without the markers or the second best, where a table does not show them."""
+    kept = dict(cells)
+    if "markers" not in shows:
+        kept = {key: replace(cell, verdict="") for key, cell in kept.items()}
+    if "second" not in shows:
+        kept = {key: replace(cell, second=False) for key, cell in kept.items()}
+    return kept
+
+
+def wins_ties_losses(rows: Sequence[Row], name: str, cells: Cells, reference: str) -> str:
     """How often the reference is significantly better / not different / worse than this column."""
     if name == reference:
         return "–"
@@ -192,7 +176,7 @@ def wins_ties_losses(rows: Sequence[Row], name: str, cells: dict[tuple[str, str]
     return "/".join(str(verdicts.count(kind)) for kind in ("better", "tie", "worse")) if verdicts else "–"
 
 
-def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: dict[tuple[str, str], Cell]) -> tuple[str, ...]:
+def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> tuple[str, ...]:
     """Mean over the rows of each column's rank by printed mean; a dash for a column with an empty cell."""
     complete = [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
     if not complete:
@@ -200,40 +184,6 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: dict[tuple[s
     ranks = [competition_ranks([float(cells[row.label, name].mean) for name in complete]) for row in rows]
     means = dict(zip(complete, np.mean(ranks, axis=0), strict=True))
     return tuple(f"{means[name]:.2f}" if name in means else "–" for name in names)
-
-
-KEPT = {
-    "percentile_risk": " Kept are all at or above a percentile of the confidence, more than the coverage says on ties."
-}
-
-
-def caption(manifest: dict[str, Any], cells: dict[tuple[str, str], Cell], kept: str = "") -> str:
-    wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"] if entry["seeds"]})
-    seeds = " or ".join(str(n) for n in wanted) + (" seed" if wanted == [1] else " seeds")
-    test = {"exact": "exact", "ranksums": "normal approximation"}[manifest["test"]]
-    missing = (
-        " (k/n): only k of n seeds are there, or have a value." if any(cell.missing for cell in cells.values()) else ""
-    )
-    return (
-        f"mean±std over {seeds} (population std, ddof 0). Best bold, second underlined; •/◦: "
-        f"{manifest['reference']} is significantly better/worse (two-sided Wilcoxon rank-sum test, {test}, level "
-        f"{LEVEL:g}).{kept}{missing} Runs of one seed share initialisation, batches and warm-up across methods; the "
-        "test ignores this, and with positive correlation it is conservative."
-    )
-
-
-def test_notes(manifest: dict[str, Any], columns: Sequence[Column]) -> list[str]:
-    """The smallest p that the numbers of runs at hand can reach."""
-    reference = next((column for column in columns if column.name == manifest["reference"]), None)
-    if reference is None or not reference.records:
-        return [f"No run of the reference method {manifest['reference']} is there: no comparison."]
-    others = {len(c.records) for c in single(columns) if c is not reference and not c.is_oracle and c.records}
-    notes = []
-    for n in sorted(others):
-        p = smallest_p(len(reference.records), n)
-        impossible = "; no marker is possible" if p >= LEVEL else ""
-        notes.append(f"Smallest attainable p, {len(reference.records)} against {n}: {p:.4f}{impossible}.")
-    return notes
 
 
 def select(

@@ -5,14 +5,19 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from benchmark.cache import Folders
+from benchmark.cells import Table
 from benchmark.cli import main
+from benchmark.columns import load_columns
 from benchmark.config import TaskConfig
 from benchmark.data import load
+from benchmark.store import Store
+from benchmark.tables import build_tables, complete
 from methods import Registry
 from run_all import make_registry
 
@@ -101,6 +106,11 @@ def one_thread() -> None:
 
 def data_hash(task: TaskConfig) -> str:
     return load(task.data, NOWHERE)[1]
+
+
+def tables_of(manifest: dict[str, Any], store: Store) -> list[Table]:
+    manifest = complete(manifest)
+    return build_tables(manifest, load_columns(manifest, store))
 
 
 def run_here(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -20,9 +20,8 @@ from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from benchmark.sources import describe
 from benchmark.store import Store, at_epoch
-from benchmark.tables import build_tables
 from methods import Registry
-from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here
+from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here, tables_of
 from tests.test_grid import files, predictions_and_tables
 
 CPU = torch.device("cpu")
@@ -221,7 +220,7 @@ def test_with_kept_weights_nothing_is_trained(tiny: Path, tmp_path: Path, regist
 
 def test_each_coverage_fills_its_own_row(whole: tuple[Path, Path]) -> None:
     _, results = whole
-    risk, measures = build_tables(manifest_of(results), Store(results))
+    risk, measures = tables_of(manifest_of(results), Store(results))
     assert ("100", "SelectiveNet") not in risk.cells
     store = Store(results)
     for row in ("90", "80"):
@@ -241,12 +240,12 @@ def test_tables_bear_a_coverage_without_a_result(whole: tuple[Path, Path], tmp_p
     shutil.copytree(results, copy)
     entry = next(e for e in manifest_of(copy)["entries"] if e.get("coverage") == 90)
     shutil.rmtree(copy / "tiny" / "selective_net" / entry["job"])
-    risk, measures = build_tables(manifest_of(copy), Store(copy))
-    assert ("90", "SelectiveNet") not in risk.cells
+    risk, measures = tables_of(manifest_of(copy), Store(copy))
+    assert risk.cells["90", "SelectiveNet"].missing == "(0/2)"
     assert ("80", "SelectiveNet") in risk.cells
     assert ("AURC ×10³", "SelectiveNet@80") in measures.cells
     assert any("coverages 90, 80; other rows have no model" in note for note in risk.notes)
-    by_selection = build_tables({**manifest_of(copy), "reference": "SelectiveNet"}, Store(copy))[1]
+    by_selection = tables_of({**manifest_of(copy), "reference": "SelectiveNet"}, Store(copy))[1]
     assert any("no comparison" in note for note in by_selection.notes)
 
 
@@ -261,7 +260,7 @@ def test_a_score_that_only_some_runs_have(tiny: Path, tmp_path: Path) -> None:
 
 def test_temperature_reports_itself_below_the_table(whole: tuple[Path, Path]) -> None:
     _, results = whole
-    notes = build_tables(manifest_of(results), Store(results))[0].notes
+    notes = tables_of(manifest_of(results), Store(results))[0].notes
     assert any(n.startswith("Temperature scaling: temperature ") and "pairs reordered" in n for n in notes)
 
 

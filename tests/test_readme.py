@@ -15,8 +15,7 @@ import pytest
 
 from benchmark.config import load_task
 from benchmark.store import Store
-from benchmark.tables import build_tables
-from tests.conftest import ROOT
+from tests.conftest import ROOT, tables_of
 
 LABELS = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]
 
@@ -129,7 +128,7 @@ def test_queues_of_the_other_small_tasks_fill_from_few_errors(task: str) -> None
 def test_tables_come_from_the_records_alone(results: Path) -> None:
     store = Store(results)
     manifest = next(m for m in store.manifests() if m["task"] == "gaussians")
-    risk = build_tables(manifest, store)[0]
+    risk = tables_of(manifest, store)[0]
     assert risk.columns == ("CCL-SC", "SAT+EM+SR", "SAT+EM", "SAT+SR", "SAT", "DG+SR", "DG", "SR", "oracle")
     runs = [record for label, record, _ in records(results, "gaussians") if label == "SR"]
     values = [100 * run["scores"]["SR"]["risk"][180] for run in runs]

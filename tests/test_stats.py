@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import PermutationMethod, mannwhitneyu
 
-from benchmark.stats import compare, competition_ranks, exact_rank_sum_p, normal_rank_sum_p, smallest_p
+from benchmark.cells import Cell, Row
+from benchmark.markers import mark
+from benchmark.stats import competition_ranks, exact_rank_sum_p, normal_rank_sum_p, smallest_p
+
+
+def compare(reference: list[float], other: list[float], test: str, lower_is_better: bool = True) -> str:
+    """The verdict that a table with these two cells prints."""
+    row = Row("100", lambda record, score: None, lower_is_better=lower_is_better)
+    cells = {("100", name): Cell(dict(enumerate(v)), 5, 2) for name, v in (("ours", reference), ("theirs", other))}
+    return mark(cells, [row], "ours", test, "")["100", "theirs"].verdict
 
 
 def samples_with_inversions(n: int, inversions: int) -> tuple[list[float], list[float]]:
@@ -30,24 +39,24 @@ def test_five_against_five(inversions: int, exact: float, normal: float) -> None
     assert sum(a > b for a in low for b in high) == inversions
     assert exact_rank_sum_p(low, high) == pytest.approx(exact, abs=1e-5)
     assert normal_rank_sum_p(low, high) == pytest.approx(normal, abs=1e-5)
-    assert compare(low, high, "exact")[0] == ("better" if inversions <= 2 else "tie")
-    assert compare(low, high, "ranksums")[0] == ("better" if inversions <= 3 else "tie")
+    assert compare(low, high, "exact") == ("better" if inversions <= 2 else "tie")
+    assert compare(low, high, "ranksums") == ("better" if inversions <= 3 else "tie")
 
 
 def test_no_marker_beyond_what_n_supports() -> None:
     """Three against three: the normal approximation says 0.0495, the exact test can never be below 0.1."""
     assert normal_rank_sum_p([1, 2, 3], [4, 5, 6]) < 0.05
-    assert compare([1, 2, 3], [4, 5, 6], "ranksums")[0] == "tie"
+    assert compare([1, 2, 3], [4, 5, 6], "ranksums") == "tie"
     assert smallest_p(3, 3) == pytest.approx(0.1)
     assert smallest_p(5, 5) == pytest.approx(0.0079, abs=1e-4)
 
 
 def test_direction() -> None:
     low, high = [1.0, 2, 3, 4], [5.0, 6, 7, 8]
-    assert compare(low, high, "exact")[0] == "better"
-    assert compare(high, low, "exact")[0] == "worse"
-    assert compare(low, high, "exact", lower_is_better=False)[0] == "worse"
-    assert compare([], high, "exact")[0] == "tie"
+    assert compare(low, high, "exact") == "better"
+    assert compare(high, low, "exact") == "worse"
+    assert compare(low, high, "exact", lower_is_better=False) == "worse"
+    assert compare([], high, "exact") == "tie"
 
 
 values = st.lists(st.integers(0, 4), min_size=2, max_size=5)

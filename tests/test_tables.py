@@ -12,7 +12,8 @@ import pytest
 from benchmark import render
 from benchmark.errors import UserError
 from benchmark.store import Store, folder_of
-from benchmark.tables import build_tables, select
+from benchmark.tables import select
+from tests.conftest import tables_of
 
 COVERAGES = [100, 50]
 
@@ -60,7 +61,7 @@ MANIFEST = {
 
 
 def test_golden_markdown(store: Store) -> None:
-    table = render.markdown_table(build_tables(MANIFEST, store)[0])
+    table = render.markdown_table(tables_of(MANIFEST, store)[0])
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in row] for row in rows]
     assert cells == [
@@ -81,7 +82,7 @@ def test_golden_markdown(store: Store) -> None:
 
 
 def test_golden_latex(store: Store) -> None:
-    text = render.latex(build_tables(MANIFEST, store)[:1])
+    text = render.latex(tables_of(MANIFEST, store)[:1])
     assert r"100 & \textbf{10.40}$\pm$0.28 & \textbf{10.40}$\pm$0.20 & \textbf{10.40}$\pm$0.20 \\" in text
     assert r"50 & \textbf{1.20}$\pm$0.14 & \underline{2.20}$\pm$0.14\,$\bullet$ & 4.40$\pm$0.28\,$\bullet$ \\" in text
     assert r"w/t/l & -- & 1/1/0 & 1/1/0 \\" in text
@@ -90,7 +91,7 @@ def test_golden_latex(store: Store) -> None:
 
 
 def test_csv_is_one_line_per_cell_unrounded(store: Store) -> None:
-    rows = list(csv.DictReader(io.StringIO(render.csv(build_tables(MANIFEST, store)))))
+    rows = list(csv.DictReader(io.StringIO(render.csv(tables_of(MANIFEST, store)))))
     cell = next(r for r in rows if (r["table"], r["row"], r["column"]) == ("risk", "50", "Theirs"))
     assert float(cell["mean"]) == pytest.approx(4.4)
     assert float(cell["std"]) == pytest.approx(100 * np.std([0.040, 0.042, 0.044, 0.046, 0.048]))
@@ -100,7 +101,7 @@ def test_csv_is_one_line_per_cell_unrounded(store: Store) -> None:
 
 def test_a_missing_seed_shows_and_is_not_averaged_away(store: Store) -> None:
     entries = [MANIFEST["entries"][0], {**MANIFEST["entries"][1], "seeds": [0, 1, 2, 3, 4, 5]}]
-    table = build_tables({**MANIFEST, "entries": entries}, store)[0]
+    table = tables_of({**MANIFEST, "entries": entries}, store)[0]
     assert table.cells["50", "Theirs"].missing == "(5/6)"
     text = render.markdown_table(table)
     assert "(5/6)" in text
@@ -110,24 +111,26 @@ def test_a_missing_seed_shows_and_is_not_averaged_away(store: Store) -> None:
 
 def test_a_method_without_runs_is_a_column_of_dashes(store: Store) -> None:
     entries = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
-    table = build_tables({**MANIFEST, "entries": entries}, store)[0]
+    table = tables_of({**MANIFEST, "entries": entries}, store)[0]
     late = table.columns.index("Late")
-    assert table.summary["avg. rank"][late] == table.summary["w/t/l"][late] == "–"
-    assert [row[late + 1] for row in render.grid(table, render.markdown_cell)[1]] == ["–", "–"]
-    assert table.summary["avg. rank"][0] == "1.00"
+    summary = table.summary
+    assert summary["avg. rank (provisional)"][late] == summary["w/t/l (provisional)"][late] == "–"
+    assert any(note.startswith("Provisional: not all runs are there") for note in table.notes)
+    assert [row[late + 1] for row in render.grid(table, render.markdown_cell)[1]] == ["– (0/1)", "– (0/1)"]
+    assert table.summary["avg. rank (provisional)"][0] == "1.00"
 
 
 def test_tables_show_what_the_manifest_names_not_what_lies_there(store: Store) -> None:
     fill(store, "ours", [record(9, {"SR": (0.9, 0.9)})])
-    assert build_tables(MANIFEST, store)[0].cells["100", "Ours"].mean == "10.40"
+    assert tables_of(MANIFEST, store)[0].cells["100", "Ours"].mean == "10.40"
 
 
 def test_too_few_runs_draw_no_marker_and_say_so(store: Store) -> None:
     entries = [{**entry, "seeds": [0, 1, 2]} for entry in MANIFEST["entries"]]
     for test in ("exact", "ranksums"):
-        table = build_tables({**MANIFEST, "entries": entries, "test": test}, store)[0]
+        table = tables_of({**MANIFEST, "entries": entries, "test": test}, store)[0]
         assert {cell.verdict for cell in table.cells.values()} == {"tie"}
-        assert any("0.1000; no marker is possible" in note for note in table.notes)
+        assert any("0.1000; no marker is possible before 4 seeds" in note for note in table.notes)
 
 
 def test_notes_of_single_runs_become_footnotes(store: Store) -> None:
@@ -135,7 +138,7 @@ def test_notes_of_single_runs_become_footnotes(store: Store) -> None:
                    provenance={"environments": ["here", "there"]})  # fmt: skip
     noted["scores"]["SR"]["top_ties"] = 0.25
     fill(store, "ours", [noted])
-    notes = "\n".join(build_tables(MANIFEST, store)[0].notes)
+    notes = "\n".join(tables_of(MANIFEST, store)[0].notes)
     assert "Ours, seed 4: something never started." in notes
     assert "Ours, seed 4: 25.0% of the test images tie for the highest confidence." in notes
     assert "not reproducible to the bit" in notes
@@ -147,7 +150,7 @@ def test_the_oracle_is_shown_but_takes_no_part(store: Store) -> None:
         run = record(seed, {"SR": (0.1 + seed / 1000, 0.05)}, oracle={"risk": curve, "expected_risk": curve})
         run["scores"]["SR"]["expected_risk"] = [0.2] * 201
         fill(store, "ours", [run])
-    tables = build_tables(MANIFEST, store)
+    tables = tables_of(MANIFEST, store)
     assert [table.name for table in tables] == ["risk", "expected_risk", "measures"]
     assert tables[0].columns[-1] == "oracle"
     assert not tables[0].cells["100", "oracle"].best
@@ -158,7 +161,7 @@ def test_the_oracle_is_shown_but_takes_no_part(store: Store) -> None:
 
 def test_selection(store: Store) -> None:
     chosen = select(MANIFEST, ["theirs"], [50.0], None)
-    table = build_tables(chosen, store)[0]
+    table = tables_of(chosen, store)[0]
     assert table.columns == ("Theirs+SR", "Theirs")
     assert table.rows == ("50",)
     assert chosen["reference"] == "Theirs"
@@ -185,7 +188,7 @@ def test_published_average_ranks_come_out(tmp_path: Path) -> None:
         entries.append({"label": name, "method": f"m{index}", "job": "id", "seeds": [0]})
     coverages = [int(c) for c in next(iter(published["risk"].values()))]
     manifest = {**MANIFEST, "entries": entries, "coverages": coverages, "reference": "CCL-SC"}
-    table = build_tables(manifest, store)[0]
+    table = tables_of(manifest, store)[0]
     assert dict(zip(table.columns, table.summary["avg. rank"], strict=True)) == published["avg_rank"]
 
 
@@ -197,7 +200,7 @@ def test_latex_special_characters() -> None:
 def test_a_table_wider_than_a_page_is_turned(store: Store) -> None:
     """A row for each method; everything that stood in a column, summary included, stands in its row."""
     entries = [{**MANIFEST["entries"][0], "label": f"M{index}"} for index in range(render.WIDEST + 1)]
-    risk = build_tables({**MANIFEST, "entries": entries, "reference": "M3"}, store)[0]
+    risk = tables_of({**MANIFEST, "entries": entries, "reference": "M3"}, store)[0]
     text = render.markdown_table(risk)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     assert rows[0] == ["method \\ coverage", "100", "50", "w/t/l", "avg. rank"]
@@ -214,7 +217,7 @@ def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
     fill(store, "late", [])
     store.write_record(folder_of("toy", "late", "id", 0), {"seed": 0, "diverged": "collapsed", "provenance": {}})
     entries = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
-    table = build_tables({**MANIFEST, "entries": entries}, store)[0]
+    table = tables_of({**MANIFEST, "entries": entries}, store)[0]
     cell = table.cells["100", "Ours"]
     assert cell.values == pytest.approx((10.0, 10.2, 10.4, 10.6))
     assert cell.missing == "(4/5, 1 diverged)"
@@ -222,4 +225,4 @@ def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
     assert [row[-1] for row in rows] == ["diverged", "diverged"]
     assert table.summary["avg. rank"][-1] == table.summary["w/t/l"][-1] == "–"
     assert "Ours, seed 4: diverged (the loss is nan)." in table.notes
-    assert "risk,100,Late,,,0,1,1,,\n" in render.csv([table])
+    assert "risk,100,Late,,,0,1,1,,,\n" in render.csv([table])

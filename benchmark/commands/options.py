@@ -78,7 +78,14 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         "--reference", metavar="METHOD", help="the method the markers compare with (default: the task's own)"
     )
     parser.add_argument(
-        "--test", choices=["exact", "ranksums"], help="rank-sum test: exact (default), or its normal approximation"
+        "--test",
+        choices=["exact", "ranksums", "paired"],
+        help="rank-sum test: exact (default), or its normal approximation; or the exact signed-rank test over seeds",
+    )
+    parser.add_argument(
+        "--holm",
+        choices=["row", "column", "table"],
+        help="correct the markers for many comparisons: over the columns of a row, the rows of a column, or all",
     )
     parser.add_argument(
         "--threshold",
@@ -151,5 +158,5 @@ def folders_of(arguments: argparse.Namespace) -> Folders:
 
 def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The table settings that the command line names."""
-    asked = {"test": arguments.test, "threshold": arguments.threshold, "scores": arguments.scores}
+    asked = {name: getattr(arguments, name) for name in ("test", "holm", "threshold", "scores")}
     return {name: value for name, value in asked.items() if value}

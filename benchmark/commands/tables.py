@@ -2,15 +2,20 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmark import render
+from benchmark.cells import Table
+from benchmark.columns import load_columns
 from benchmark.commands.options import add_selection, add_table_options, asked_settings
 from benchmark.errors import UserError
 from benchmark.names import canonical, unknown_name
-from benchmark.store import Store
-from benchmark.tables import build_tables, select
+from benchmark.sheet import Sheet
+from benchmark.significance import build_statistics
+from benchmark.store import Store, write_atomically
+from benchmark.tables import build_tables, complete, select
 
 HELP = "rebuild the tables of a results folder"
 
@@ -43,11 +48,22 @@ def select_tasks(wanted: list[str] | None, known: list[str]) -> list[str]:
 
 
 def write_tables(manifest: dict[str, Any], store: Store, *, show: bool) -> list[Path]:
-    """Markdown, LaTeX and CSV of one task; the Markdown is printed too."""
-    tables = build_tables(manifest, store)
-    texts = {"md": render.markdown(tables), "tex": render.latex(tables), "csv": render.csv(tables)}
-    paths = [store.write_table(f"{manifest['name']}.{suffix}", text) for suffix, text in texts.items()]
+    """Tables and statistics of one task, as Markdown, LaTeX and CSV; the tables are printed too."""
+    manifest = complete(manifest)
+    columns = load_columns(manifest, store)
+    tables = build_tables(manifest, columns)
+    paths = write_files(store.root / "tables", manifest["name"], tables)
+    paths += write_files(store.root / "tables", f"{manifest['name']}-statistics", build_statistics(manifest, columns))
     if show:
-        print(f"\n## {manifest['title']}\n\n{texts['md']}")
+        print(f"\n## {manifest['title']}\n\n{render.markdown(tables)}")
         sys.stdout.flush()
+    return paths
+
+
+def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> list[Path]:
+    """One file for each form."""
+    texts = {"md": render.markdown(tables), "tex": render.latex(tables), "csv": render.csv(tables)}
+    paths = [folder / f"{name}.{suffix}" for suffix in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        write_atomically(path, text.encode())
     return paths

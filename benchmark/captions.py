@@ -1,0 +1,70 @@
+"""What stands above and below a table: how to read it, and what its numbers cannot show."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmark.cells import Cells
+from benchmark.columns import Column, single
+from benchmark.markers import FAMILIES, compared, family_sizes
+from benchmark.stats import LEVEL, TESTS, seeds_needed, smallest_p
+
+KEPT = {
+    "percentile_risk": " Kept are all at or above a percentile of the confidence, more than the coverage says on ties."
+}
+
+
+def caption(manifest: dict[str, Any], cells: Cells, kept: str = "") -> str:
+    wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"] if entry["seeds"]})
+    seeds = " or ".join(str(n) for n in wanted) + (" seed" if wanted == [1] else " seeds")
+    missing = (
+        " (k/n): only k of n seeds are there, or have a value." if any(cell.missing for cell in cells.values()) else ""
+    )
+    best = "Best bold" + (" within its group" if manifest["groups"] else "")
+    best += ", second underlined" if "second" in manifest["shows"] else ""
+    text = f"mean±std over {seeds} (population std, ddof 0). {best}"
+    if "markers" not in manifest["shows"]:
+        return f"{text}.{kept}{missing}"
+    corrected = f", Holm-corrected over {FAMILIES[manifest['holm']]}" if manifest["holm"] else ""
+    shared = "Runs of one seed share initialisation, batches and warm-up across methods"
+    meaning = (
+        f"{shared}, so they are paired."
+        if manifest["test"] == "paired"
+        else f"{shared}; the test ignores this, and with positive correlation it is conservative."
+    )
+    return (
+        f"{text}; •/◦: {manifest['reference']} is significantly better/worse ({TESTS[manifest['test']]}, level "
+        f"{LEVEL:g}{corrected}).{kept}{missing} {meaning}"
+    )
+
+
+def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells) -> list[str]:
+    """The smallest p that the numbers of runs at hand can reach, and the seeds it takes for a marker."""
+    if "markers" not in manifest["shows"]:
+        return []
+    reference = next((column for column in columns if column.name == manifest["reference"]), None)
+    if reference is None or not reference.records:
+        return [f"No run of the reference method {manifest['reference']} is there: no comparison."]
+    family = max(family_sizes(compared(cells), manifest["holm"]).values(), default=1)
+    held, notes = len(reference.records), []
+    for n in sorted({len(cells[key].values) for key in compared(cells)}):
+        p = smallest_p(held, n, manifest["test"])
+        against = f"{min(held, n)} pairs" if manifest["test"] == "paired" else f"{held} against {n}"
+        times = f", after correction for {family} comparisons {min(1.0, family * p):.4f}" if manifest["holm"] else ""
+        impossible = f"; no marker is possible before {seeds_needed(manifest['test'], family)} seeds"
+        notes.append(f"Smallest attainable p, {against}: {p:.4f}{times}{impossible if family * p >= LEVEL else ''}.")
+    return notes
+
+
+def is_provisional(columns: Sequence[Column]) -> bool:
+    """Whether runs are still to come."""
+    judged = [column for column in single(columns) if not column.is_oracle and not column.reason]
+    return any(column.wanted > len(column.records) + len(column.diverged) for column in judged)
+
+
+def table_notes(manifest: dict[str, Any], columns: Sequence[Column]) -> list[str]:
+    notes = []
+    if is_provisional(columns):
+        notes.append("Provisional: not all runs are there; means, markers and ranks may still change.")
+    if manifest.get("remark"):
+        notes.append(f"Data: {manifest['remark']}.")
+    return notes

@@ -1,0 +1,74 @@
+"""What a table is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Value = Callable[[dict[str, Any], str], float | None]
+"""(record, score) → the number of one run, None where it does not exist."""
+
+
+@dataclass(frozen=True)
+class Row:
+    label: str
+    value: Value
+    scale: float = 100.0
+    decimals: int = 2
+    lower_is_better: bool = True
+    coverage: float | None = None
+    """In per cent, of a row of selective risks."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean and population standard deviation over the runs that are there, of those that were asked for."""
+
+    by_seed: dict[int, float]
+    wanted: int
+    decimals: int
+    best: bool = False
+    second: bool = False
+    verdict: str = "tie"
+    """How the reference method fares against this cell: better, worse or tie."""
+    p: float = float("nan")
+    corrected_p: float = float("nan")
+    """After Holm's correction, where that was asked for."""
+    diverged: int = 0
+    """Runs without a value because their training diverged."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(self.by_seed.values())
+
+    @property
+    def mean(self) -> str:
+        """As printed; ranks and best entries go by this."""
+        return f"{np.mean(self.values):.{self.decimals}f}"
+
+    @property
+    def std(self) -> str:
+        return f"{np.std(self.values):.{self.decimals}f}"
+
+    @property
+    def missing(self) -> str:
+        diverged = f", {self.diverged} diverged" if self.diverged else ""
+        return f"({len(self.values)}/{self.wanted}{diverged})" if len(self.values) < self.wanted else ""
+
+
+Cells = dict[tuple[str, str], Cell]
+"""By row and column."""
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    caption: str
+    corner: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Cells
+    summary: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Rows of plain text below the cells: w/t/l and average rank."""
+    notes: tuple[str, ...] = ()

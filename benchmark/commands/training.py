@@ -1,0 +1,155 @@
+"""Training what is missing of some suites: the options of every command that does it, and the run itself."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmark.cache import Folders
+from benchmark.commands.options import amount, positive
+from benchmark.store import Store
+
+if TYPE_CHECKING:
+    from benchmark.jobs import Job, Methods, Suite
+    from benchmark.runner import Context
+
+FINISHED = ("done", "diverged")
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-budget",
+        type=amount,
+        metavar="SIZE",
+        help="images up to this size, e.g. 4GB, stay on the device during a job, the rest is streamed; results do not "
+        "depend on it (default: half of the device's free memory, shared by its jobs)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="jobs at a time (default: one per GPU, or one per core); results do not depend on it",
+    )
+    parser.add_argument(
+        "--jobs-per-device",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="jobs that share a GPU, where one is too small to fill it (default: 1)",
+    )
+    parser.add_argument(
+        "--max-steps",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="only a few steps of each job, to try a configuration; never tabulated",
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    add_keeping(parser)
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
+
+
+def add_keeping(parser: argparse.ArgumentParser) -> None:
+    """What is shared between jobs, and what stays when they are done."""
+    parser.add_argument("--keep-weights", action="store_true", help="keep the final checkpoint of each job")
+    parser.add_argument(
+        "--no-shared-warmup",
+        action="store_true",
+        help="let every job train its own warm-up; the results are the same, it only takes longer",
+    )
+    parser.add_argument("--keep-trunks", action="store_true", help="keep the snapshots of shared warm-ups")
+    parser.add_argument(
+        "--keep-features", action="store_true", help="store features too, for the scores that are made of them"
+    )
+
+
+def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace) -> list[str]:
+    """One for each job at a time. Refuses what this machine does not have: ask before anything is written."""
+    from benchmark.devices import choose_devices
+
+    threads = max(suite.task.threads for suite in suites)
+    return choose_devices(arguments.device, arguments.workers, threads, arguments.jobs_per_device)
+
+
+def run_suites(
+    suites: "Sequence[Suite]",
+    store: Store,
+    arguments: argparse.Namespace,
+    methods: "Methods",
+    folders: Folders,
+    devices: list[str],
+) -> list[str]:
+    """Run what is missing; returns a line for each job that has no result."""
+    from benchmark.runner import Context
+
+    jobs = [job for suite in suites for job in suite.jobs()]
+    context = Context(
+        store.root.resolve(),
+        folders,
+        methods,
+        budget=arguments.data_budget,
+        jobs_per_device=max(Counter(devices).values()),
+        keep_weights=arguments.keep_weights,
+        keep_features=arguments.keep_features,
+        keep_trunks=arguments.keep_trunks,
+        awaited=frozenset(awaited_weights(jobs, store)),
+    )
+    failures = run_jobs(jobs, context, devices, arguments)
+    if arguments.max_steps:
+        print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
+    return failures
+
+
+def report_failures(failures: Sequence[str]) -> int:
+    """Say what failed; returns the exit code."""
+    for line in failures:
+        print(line, file=sys.stderr)
+    return 1 if failures else 0
+
+
+def awaited_weights(jobs: "list[Job]", store: Store) -> "Iterator[Path]":
+    """Trainings whose final weights a job that is not done yet takes over."""
+    for job in jobs:
+        if job.takes_over and store.state(job.folder) not in FINISHED:
+            yield from (need.folder for need in job.needs)
+
+
+def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], arguments: argparse.Namespace) -> list[str]:
+    """Run what is not done yet; returns a line for each job that has no result."""
+    from benchmark.launch import Stop, launch
+    from benchmark.progress import Watcher
+    from benchmark.trunks import remove_trunks, share_warmups
+
+    store = context.store
+    states = {job.folder: store.state(job.folder) for job in jobs}
+    missing = [job for job in jobs if states[job.folder] not in FINISHED]
+    to_run = missing if arguments.no_shared_warmup else share_warmups(missing, store)
+    for folder, state in states.items():
+        if state in FINISHED and folder not in context.awaited:
+            store.tidy(folder)
+    if (arguments.keep_weights or arguments.keep_features) and len(missing) < len(jobs):
+        print("finished jobs keep what they have: remove a record to train its job again", file=sys.stderr)
+    if not arguments.quiet:
+        print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
+    watcher = Watcher(to_run, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
+    try:
+        launch(to_run, context, devices, watcher)
+    except Stop:
+        pass
+    finally:
+        watcher.close()
+    for folder in context.awaited.difference(awaited_weights(jobs, store)):
+        store.tidy(folder)
+    if not arguments.keep_trunks:
+        remove_trunks(jobs, store)
+    earlier = [(job, "diverged in an earlier run") for job in jobs if states[job.folder] == "diverged"]
+    failures = [*earlier, *watcher.failures]
+    return [failure_line(job, reason, store) for job, reason in failures]
+
+
+def failure_line(job: "Job", reason: str, store: Store) -> str:
+    return f"failed: {job.task.name} {job.label} seed {job.seed}: {reason} (see {store.root / job.folder})"

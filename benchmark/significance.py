@@ -1,0 +1,214 @@
+"""What stands behind a table's markers and ranks: corrections, pairs, resampled ranks, two variances, and gains."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmark.cells import Cells, Row
+from benchmark.columns import Column, single
+from benchmark.markers import compared, family_sizes, mark
+from benchmark.metrics import sampling_variance, split_gain
+from benchmark.sheet import Sheet
+from benchmark.stats import (
+    LEVEL,
+    Array,
+    bootstrap_ranks,
+    paired,
+    paired_difference,
+    probability_of_best,
+    seeds_needed,
+    smallest_p,
+)
+from benchmark.tables import average_ranks, fill, risk_rows, run_values, wins_ties_losses
+
+RESAMPLES = 2000
+WAYS = (
+    ("rank-sum", "exact", ""),
+    ("Holm, row", "exact", "row"),
+    ("Holm, column", "exact", "column"),
+    ("Holm, table", "exact", "table"),
+    ("signed-rank", "paired", ""),
+    ("signed-rank, Holm, table", "paired", "table"),
+)
+"""Heading, test, and what Holm's correction goes over."""
+
+
+def build_statistics(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Sheet]:
+    """The sheets that the runs at hand allow."""
+    judged = [column for column in columns if not column.is_oracle and column.records]
+    rows = risk_rows(manifest)
+    cells = fill(rows, judged, manifest)
+    others = [column.name for column in judged if column.name != manifest["reference"]]
+    sheets = []
+    if others and len(others) < len(judged):
+        sheets += [corrected_sheet(manifest, rows, others, cells), *pair_sheets(manifest, rows, others, cells)]
+    sheets += ranks_sheet(manifest, rows, [column.name for column in judged], cells)
+    sheets += variance_sheet(manifest, rows, judged)
+    return sheets + gain_sheet(manifest, single(judged))
+
+
+def corrected_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
+    """w/t/l of every column under each test and correction, or the seeds it takes before a marker is possible."""
+    reference, numbers, texts = manifest["reference"], [], {name: [name] for name in names}
+    for _, test, family in WAYS:
+        marked = mark(cells, rows, reference, test, family)
+        sizes = family_sizes(compared(marked), family)
+        for name in names:
+            keys = [key for key in sizes if key[1] == name]
+            pairs = {key: (len(marked[key[0], reference].values), len(marked[key].values)) for key in keys}
+            possible = any(smallest_p(*pairs[key], test) * sizes[key] < LEVEL for key in keys)
+            found = wins_ties_losses(rows, name, marked, reference)
+            needed = seeds_needed(test, max((sizes[key] for key in keys), default=1))
+            texts[name].append(found if possible else f"needs {needed} seeds")
+            numbers.append({"column": name, "test": test, "holm": family, "w/t/l": found, "possible": possible})
+    return Sheet(
+        "corrected",
+        f"What is left of the differences on {manifest['title']}: how often {reference} is significantly better / not "
+        f"different / worse (level {LEVEL:g}), by the exact rank-sum test as it is, with Holm's correction over the "
+        "columns of a row, the rows of a column or the whole table, and by the exact signed-rank test over seeds. "
+        "'Needs n seeds': with fewer no marker is possible, whatever the values.",
+        ("method", *(heading for heading, _, _ in WAYS)),
+        tuple(tuple(line) for line in texts.values()),
+        numbers=tuple(numbers),
+    )
+
+
+def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
+    """Difference from the reference, seed by seed, with its t interval; and how runs of one seed go together."""
+    reference, numbers = manifest["reference"], []
+    differences: dict[str, list[str]] = {name: [] for name in names}
+    correlations: dict[str, list[str]] = {name: [] for name in names}
+    for name in names:
+        for row in rows:
+            ours, theirs = cells.get((row.label, reference)), cells.get((row.label, name))
+            found = paired_difference(*paired(ours.by_seed, theirs.by_seed)) if ours and theirs else None
+            if found is None or not found.n:
+                differences[name].append("–")
+                correlations[name].append("–")
+                continue
+            interval = f"±{found.half_width:.2f}" if found.n > 1 else ""
+            star = "*" if abs(found.mean) > found.half_width else ""
+            differences[name].append(f"{found.mean:+z.2f}{interval}{star}")
+            correlations[name].append("–" if np.isnan(found.correlation) else f"{found.correlation:.2f}")
+            numbers.append({"column": name, "row": row.label, **vars(found)})
+    heading = ("method \\ coverage", *(row.label for row in rows))
+    needed = seeds_needed("paired")
+    return [
+        Sheet(
+            "differences",
+            f"Paired differences on {manifest['title']}: risk minus that of {reference}, in points, seed by seed, with "
+            f"the half width of the {1 - LEVEL:.0%} t interval of the mean; * the interval leaves 0 out (each cell by "
+            f"itself, no correction). The signed-rank test can mark nothing below {needed} seeds.",
+            heading,
+            tuple((name, *line) for name, line in differences.items()),
+            numbers=tuple(numbers),
+        ),
+        Sheet(
+            "correlations",
+            f"Correlation over seeds of the risk with that of {reference} on {manifest['title']}. Where it is clearly "
+            "positive, pairs say more than the rank-sum test, which ignores them.",
+            heading,
+            tuple((name, *line) for name, line in correlations.items()),
+        ),
+    ]
+
+
+def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
+    """Average ranks under resampling of seeds, of the columns that have every cell."""
+    whole = [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
+    held = [set(cells[row.label, name].by_seed) for name in whole for row in rows]
+    seeds = sorted(set.intersection(*held)) if held else []
+    if len(whole) < 2 or len(seeds) < 2:
+        return []
+    values = np.array([[[cells[row.label, name].by_seed[s] for row in rows] for s in seeds] for name in whole])
+    ranks = bootstrap_ranks(values, rows[0].decimals, RESAMPLES, np.random.default_rng(0))
+    low, high = np.percentile(ranks, [2.5, 97.5], axis=0)
+    best, printed = probability_of_best(ranks), average_ranks(rows, whole, cells)
+    numbers = [
+        {"column": name, "avg_rank": float(printed[i]), "low": low[i], "high": high[i], "probability_of_best": best[i]}
+        for i, name in enumerate(whole)
+    ]
+    lines = [
+        (name, printed[i], f"{ranks[:, i].mean():.2f}", f"{low[i]:.2f} to {high[i]:.2f}", f"{best[i]:.1%}")
+        for i, name in enumerate(whole)
+    ]
+    return [
+        Sheet(
+            "ranks",
+            f"How far the average ranks on {manifest['title']} depend on the seeds: {RESAMPLES:,} times {len(seeds)} "
+            "seeds were drawn with replacement, the same for all methods. Equal printed means share the smaller rank. "
+            "P(best): share of draws with the lowest average rank.",
+            ("method", "avg. rank", "mean of draws", "95 % of draws", "P(best)"),
+            tuple(lines),
+            ("With few seeds the draws show less than there is: five seeds have 126 different draws.",),
+            tuple(numbers),
+        )
+    ]
+
+
+def variance_sheet(manifest: dict[str, Any], rows: Sequence[Row], columns: Sequence[Column]) -> list[Sheet]:
+    """Standard deviation over seeds beside that over test sets."""
+    numbers, lines = [], []
+    for column in columns:
+        line = [column.name]
+        for row in rows:
+            part, values = column.at(row.coverage), run_values(row, column)
+            if not values:
+                line.append("–")
+                continue
+            seeds = float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else float("nan")
+            tests = 100 * float(np.sqrt(np.mean([test_variance(r, part.score, row) for r in part.records])))
+            line.append(f"{'–' if np.isnan(seeds) else f'{seeds:.2f}'} / {tests:.2f}")
+            numbers.append({"column": column.name, "row": row.label, "seed_std": seeds, "test_std": tests})
+        lines.append(tuple(line))
+    return [
+        Sheet(
+            "variance",
+            f"Where the noise on {manifest['title']} comes from: standard deviation of the risk, in points, over seeds "
+            "on these test images (ddof 1) / over test sets of this size with the network fixed (by the influence "
+            "function of the selective risk). More seeds make only the first part of the error smaller.",
+            ("method \\ coverage", *(row.label for row in rows)),
+            tuple(lines),
+            numbers=tuple(numbers),
+        )
+    ]
+
+
+def test_variance(record: dict[str, Any], score: str, row: Row) -> float:
+    return sampling_variance(record["scores"][score]["risk"], (row.coverage or 100) / 100, record["num_test"])
+
+
+def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Sheet]:
+    """What a method gains over the baseline in AUGRC, in its two parts."""
+    base = next((column for column in columns if column.name == manifest.get("baseline")), None)
+    if base is None:
+        return []
+    lines, numbers = [], []
+    for column in columns:
+        gains = seed_gains(base, column)
+        if column.name == base.name or not len(gains):
+            continue
+        parts = 1000 * np.column_stack([gains.sum(axis=1), gains])
+        lines.append((column.name, *(f"{m:+z.2f}±{s:.2f}" for m, s in zip(parts.mean(0), parts.std(0), strict=True))))
+        names = ("gain", "ranking", "classifier")
+        numbers.append({"column": column.name, "n": len(gains), **dict(zip(names, parts.mean(0), strict=True))})
+    caption = (
+        f"Gain over {base.name} on {manifest['title']}: fall of the AUGRC ×10³, mean±std over seeds. Better ranking: "
+        f"what the method's AUROC would give at {base.name}'s accuracy; better classifier: the rest. They sum to the "
+        "gain."
+    )
+    heading = ("method", "gain", "better ranking", "better classifier")
+    return [Sheet("gain", caption, heading, tuple(lines), numbers=tuple(numbers))] if lines else []
+
+
+def seed_gains(base: Column, column: Column) -> Array:
+    """(ranking, classifier) of the seeds that both have; a run without any error has no AUROC."""
+    by_seed = {record["seed"]: ranking_of(record, base) for record in base.records}
+    pairs = [(by_seed.get(record["seed"]), ranking_of(record, column)) for record in column.records]
+    return np.array([split_gain(*ours, *theirs) for ours, theirs in pairs if ours and theirs])
+
+
+def ranking_of(record: dict[str, Any], column: Column) -> tuple[float, float] | None:
+    auroc = record["scores"][column.score]["auroc"]
+    return None if auroc is None else (auroc, record["classifier"]["accuracy"])
