@@ -71,4 +71,6 @@ class Table:
     cells: Cells
     summary: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rows of plain text below the cells: w/t/l and average rank."""
+    strong: frozenset[tuple[str, str]] = frozenset()
+    """(row, column) of the summary that are the best."""
     notes: tuple[str, ...] = ()

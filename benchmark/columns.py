@@ -55,9 +55,12 @@ def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
 
 def pick(name: str, found: Sequence[Column]) -> Column:
     """A column by its name; one whose runs are not there yet, so that their scores are unknown, is still to come."""
-    exact = [column for column in found if column.name == name]
-    owner = [column for column in found if name.startswith(f"{column.name}+")]
-    return exact[0] if exact else replace(max(owner, key=lambda column: len(column.name)), name=name)
+    exact = next((column for column in found if column.name == name), None)
+    if exact is not None:
+        return exact
+    owner = max((c for c in found if name.startswith(f"{c.name}+")), key=lambda column: len(column.name))
+    reason = "its runs have no such score" if owner.records else owner.reason
+    return replace(owner, name=name, records=(), diverged=(), reason=reason)
 
 
 def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store) -> list[Column]:

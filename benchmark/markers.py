@@ -5,23 +5,37 @@ from dataclasses import replace
 from math import isnan
 
 from benchmark.cells import Cells, Row
-from benchmark.stats import LEVEL, holm, run_test, smallest_p
+from benchmark.stats import LEVEL, Outcome, holm, run_test, smallest_p
 
 FAMILIES = {"row": "the columns of a row", "column": "the rows of a column", "table": "the whole table"}
 """What Holm's correction may go over, as a caption calls it."""
 
 
+Key = tuple[str, str]
+
+
 def mark(cells: Cells, rows: Sequence[Row], reference: str, test: str, family: str) -> Cells:
     """The cells with p-values and verdicts: how the reference fares against each. `family` is "" for no correction."""
+    return judge(cells, run_tests(cells, reference, test), rows, reference, test, family)
+
+
+def run_tests(cells: Cells, reference: str, test: str) -> dict[Key, Outcome]:
+    """Of every cell against the reference in its row, where there is something to compare."""
     outcomes = {}
     for key, cell in cells.items():
         ours = cells.get((key[0], reference))
         outcome = run_test(test, ours.by_seed, cell.by_seed) if ours and key[1] != reference else None
         if outcome is not None:
             outcomes[key] = outcome
-    raw = {key: outcome.p for key, outcome in outcomes.items()}
-    corrected = correct(raw, family)
-    sizes = family_sizes(raw, family)
+    return outcomes
+
+
+def judge(
+    cells: Cells, outcomes: dict[Key, Outcome], rows: Sequence[Row], reference: str, test: str, family: str
+) -> Cells:
+    """Verdicts from outcomes, after a correction."""
+    corrected = correct({key: outcome.p for key, outcome in outcomes.items()}, family)
+    sizes = family_sizes(outcomes, family)
     lower_is_better = {row.label: row.lower_is_better for row in rows}
     marked = dict(cells)
     for key, outcome in outcomes.items():
@@ -34,28 +48,28 @@ def mark(cells: Cells, rows: Sequence[Row], reference: str, test: str, family: s
     return marked
 
 
-def families(keys: Iterable[tuple[str, str]], family: str) -> list[list[tuple[str, str]]]:
+def families(keys: Iterable[Key], family: str) -> list[list[Key]]:
     """The comparisons that are corrected together; each by itself where nothing is corrected."""
-    groups: dict[object, list[tuple[str, str]]] = {}
+    groups: dict[object, list[Key]] = {}
     for row, column in keys:
         group = {"row": row, "column": column, "table": None, "": (row, column)}[family]
         groups.setdefault(group, []).append((row, column))
     return list(groups.values())
 
 
-def family_sizes(keys: Iterable[tuple[str, str]], family: str) -> dict[tuple[str, str], int]:
+def family_sizes(keys: Iterable[Key], family: str) -> dict[Key, int]:
     """With how many comparisons, itself included, each is corrected."""
     return {key: len(members) for members in families(keys, family) for key in members}
 
 
-def compared(cells: Cells) -> list[tuple[str, str]]:
+def compared(cells: Cells) -> list[Key]:
     """The cells that were compared with the reference."""
     return [key for key, cell in cells.items() if not isnan(cell.p)]
 
 
-def correct(p_values: dict[tuple[str, str], float], family: str) -> dict[tuple[str, str], float]:
+def correct(p_values: dict[Key, float], family: str) -> dict[Key, float]:
     """Holm's correction in each family."""
-    corrected: dict[tuple[str, str], float] = {}
+    corrected: dict[Key, float] = {}
     for members in families(p_values, family):
         corrected |= holm({key: p_values[key] for key in members})
     return corrected

@@ -19,7 +19,10 @@ Grid = tuple[list[str], list[list[str]], list[list[str]]]
 """Heading, rows and the rows below the line, each row with its label first."""
 
 
-def grid(table: Table, show: Callable[[Cell], str], escape: Callable[[str], str] = str) -> Grid:
+Write = Callable[[str], str]
+
+
+def grid(table: Table, show: Callable[[Cell], str], escape: Write = str, strong: Write = str) -> Grid:
     """The texts of a table. One with more columns than a page holds is turned: a row for each method."""
 
     def text(cell: Cell | None) -> str:
@@ -31,7 +34,14 @@ def grid(table: Table, show: Callable[[Cell], str], escape: Callable[[str], str]
 
     heading = [escape(table.corner), *map(escape, table.columns)]
     rows = [[escape(row), *(text(table.cells.get((row, column))) for column in table.columns)] for row in table.rows]
-    below = [[escape(name), *map(escape, texts)] for name, texts in table.summary.items()]
+
+    def summary_text(row: str, column: str, value: str) -> str:
+        return strong(escape(value)) if (row, column) in table.strong else escape(value)
+
+    below = [
+        [escape(row), *(summary_text(row, *pair) for pair in zip(table.columns, values, strict=True))]
+        for row, values in table.summary.items()
+    ]
     if len(table.columns) <= WIDEST:
         return heading, rows, below
     turned = [list(line) for line in zip(heading, *rows, *below, strict=True)]
@@ -44,15 +54,17 @@ def markdown(tables: Sequence[Table | Sheet]) -> str:
 
 
 def markdown_table(table: Table | Sheet) -> str:
-    heading, rows, below = texts(table, markdown_cell, lambda text: text.replace("|", r"\|"))
+    heading, rows, below = texts(
+        table, markdown_cell, lambda text: text.replace("|", r"\|"), lambda text: f"**{text}**"
+    )
     align = ("right",) * len(heading)
     text = tabulate(rows + below, heading, tablefmt="pipe", colalign=align, disable_numparse=True)
     return "\n\n".join([table.caption, text, *table.notes])
 
 
-def texts(table: Table | Sheet, show: Callable[[Cell], str], escape: Callable[[str], str]) -> Grid:
+def texts(table: Table | Sheet, show: Callable[[Cell], str], escape: Write, strong: Write) -> Grid:
     if isinstance(table, Table):
-        return grid(table, show, escape)
+        return grid(table, show, escape, strong)
     return list(map(escape, table.heading)), [list(map(escape, row)) for row in table.rows], []
 
 
@@ -110,7 +122,7 @@ def latex(tables: Sequence[Table | Sheet]) -> str:
 
 
 def latex_table(table: Table | Sheet) -> str:
-    heading, rows, below = texts(table, latex_cell, escape)
+    heading, rows, below = texts(table, latex_cell, escape, lambda text: rf"\textbf{{{text}}}")
     lines = [" & ".join(heading) + r" \\", r"\midrule", *(" & ".join(row) + r" \\" for row in rows)]
     lines += [r"\midrule", *(" & ".join(row) + r" \\" for row in below)] if below else []
     notes = "".join(f"\n\\par\\smallskip\\footnotesize {escape(note)}" for note in table.notes)

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmark.cells import Cells, Row
 from benchmark.columns import Column, single
-from benchmark.markers import compared, family_sizes, mark
+from benchmark.markers import compared, family_sizes, judge, run_tests
 from benchmark.metrics import sampling_variance, split_gain
 from benchmark.sheet import Sheet
 from benchmark.stats import (
@@ -51,8 +51,9 @@ def build_statistics(manifest: dict[str, Any], columns: Sequence[Column]) -> lis
 def corrected_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
     """w/t/l of every column under each test and correction, or the seeds it takes before a marker is possible."""
     reference, numbers, texts = manifest["reference"], [], {name: [name] for name in names}
+    outcomes = {test: run_tests(cells, reference, test) for test in ("exact", "paired")}
     for _, test, family in WAYS:
-        marked = mark(cells, rows, reference, test, family)
+        marked = judge(cells, outcomes[test], rows, reference, test, family)
         sizes = family_sizes(compared(marked), family)
         for name in names:
             keys = [key for key in sizes if key[1] == name]

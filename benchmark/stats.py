@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from math import comb, inf, nan, sqrt
 
@@ -25,17 +26,22 @@ class Outcome:
 
 
 def exact_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided p of the rank-sum of `a` over all splits of the pooled values, ties by mid-ranks.
-
-    Exact with and without ties, for any number of values: the distribution is built by counting subsets by their sum
-    of doubled ranks, one value at a time.
-    """
+    """Two-sided p of the rank-sum of `a` over all splits of the pooled values, ties by mid-ranks."""
     ranks = np.rint(2 * rankdata([*a, *b])).astype(np.int64)
-    counts = np.zeros((len(a) + 1, ranks.sum() + 1))
+    return two_sided(rank_sum_ways(tuple(sorted(ranks.tolist())), len(a)), ranks[: len(a)].sum())
+
+
+@lru_cache(maxsize=256)
+def rank_sum_ways(doubled_ranks: tuple[int, ...], n: int) -> Array:
+    """How many of the subsets of n ranks have each sum: exact with and without ties, for any number of values.
+
+    Subsets are counted by their sum, one value at a time. Without ties all cells of a table share the outcome.
+    """
+    counts: Array = np.zeros((n + 1, sum(doubled_ranks) + 1))
     counts[0, 0] = 1
-    for rank in ranks:
+    for rank in doubled_ranks:
         counts[1:, rank:] += counts[:-1, : counts.shape[1] - rank].copy()
-    return two_sided(counts[len(a)], ranks[: len(a)].sum())
+    return np.asarray(counts[n])
 
 
 def normal_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
@@ -165,8 +171,10 @@ def paired_difference(a: Array, b: Array) -> Difference:
 
 def bootstrap_ranks(values: Array, decimals: int, resamples: int, random: np.random.Generator) -> Array:
     """Average ranks (resamples, methods) of values (methods, seeds, rows), seeds drawn jointly for all methods."""
-    drawn = random.integers(values.shape[1], size=(resamples, values.shape[1]))
-    means = np.stack([values[:, seeds].mean(axis=1) for seeds in drawn])
+    num_seeds = values.shape[1]
+    drawn = random.integers(num_seeds, size=(resamples, num_seeds))
+    shares = (drawn[:, :, None] == np.arange(num_seeds)).mean(axis=1)
+    means = np.einsum("bs,msr->bmr", shares, values)
     ranks = rankdata(np.round(means, decimals), method="min", axis=1)
     return np.asarray(ranks.mean(axis=2), dtype=np.float64)
 

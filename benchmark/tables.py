@@ -1,6 +1,6 @@
 """Columns → tables. A table shows exactly the runs its manifest names; what is missing shows as missing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,8 +63,9 @@ def risk_table(
         "avg. rank": average_ranks(rows, judged, cells),
     }
     padding = ("",) * (len(columns) - len(judged))
-    mark = " (provisional)" if is_provisional(columns) else ""
-    shown = {name + mark: texts + padding for name, texts in summary.items() if name in manifest["shows"]}
+    end = " (provisional)" if is_provisional(columns) else ""
+    shown = {name + end: texts + padding for name, texts in summary.items() if name in manifest["shows"]}
+    ranks = {name: rank for name, rank in zip(judged, summary["avg. rank"], strict=True) if rank != "–"}
     return Table(
         name=curve.removeprefix("percentile_"),
         caption=f"{title}: {caption(manifest, cells, KEPT.get(curve, ''))}",
@@ -73,8 +74,13 @@ def risk_table(
         columns=tuple(column.name for column in columns),
         cells=hide(cells, manifest["shows"]),
         summary=shown,
+        strong=frozenset((f"avg. rank{end}", name) for name in ranks if float(ranks[name]) == lowest(ranks.values())),
         notes=(*test_notes(manifest, columns, cells), *table_notes(manifest, columns), *notes),
     )
+
+
+def lowest(printed: Iterable[str]) -> float:
+    return min(map(float, printed))
 
 
 def curve_value(curve: str, coverage: float) -> Value:
@@ -172,7 +178,8 @@ def wins_ties_losses(rows: Sequence[Row], name: str, cells: Cells, reference: st
     """How often the reference is significantly better / not different / worse than this column."""
     if name == reference:
         return "–"
-    verdicts = [cell.verdict for row in rows if (cell := cells.get((row.label, name))) is not None and cell.values]
+    found = [cell for row in rows if (cell := cells.get((row.label, name))) is not None]
+    verdicts = [cell.verdict for cell in found if not np.isnan(cell.p)]
     return "/".join(str(verdicts.count(kind)) for kind in ("better", "tie", "worse")) if verdicts else "–"
 
 

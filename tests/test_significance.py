@@ -1,0 +1,135 @@
+"""The statistics beside a table, from hand-made records and against numbers computed in another way."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmark import render
+from benchmark.columns import load_columns
+from benchmark.metrics import (
+    augrc,
+    augrc_of,
+    curve,
+    failure_auroc,
+    ranked_loss,
+    sampling_variance,
+    selective_risk,
+    split_gain,
+)
+from benchmark.sheet import Sheet
+from benchmark.significance import build_statistics
+from benchmark.store import Store, folder_of
+from benchmark.tables import complete
+from tests.test_tables import MANIFEST, fill, record, store  # noqa: F401
+
+
+def sheets_of(manifest: dict[str, Any], results: Store) -> dict[str, Sheet]:
+    manifest = complete(manifest)
+    return {sheet.name: sheet for sheet in build_statistics(manifest, load_columns(manifest, results))}
+
+
+def test_golden_sheets(store: Store) -> None:  # noqa: F811
+    """Ours: 10.0 … 10.8 and 1.0 … 1.4; theirs by softmax response 10.1 … and 2.0 … 2.4, by its head twice that."""
+    sheets = sheets_of({**MANIFEST, "baseline": "Ours"}, store)
+    assert list(sheets) == ["corrected", "differences", "correlations", "ranks", "variance", "gain"]
+    assert sheets["corrected"].rows == (
+        ("Theirs+SR", "1/1/0", "1/1/0", "1/1/0", "1/1/0", "needs 6 seeds", "needs 8 seeds"),
+        ("Theirs", "1/1/0", "1/1/0", "1/1/0", "1/1/0", "needs 6 seeds", "needs 8 seeds"),
+    )
+    assert sheets["differences"].rows == (
+        ("Theirs+SR", "+0.00±0.28", "+1.00±0.00*"),
+        ("Theirs", "+0.00±0.28", "+3.20±0.20*"),
+    )
+    assert sheets["correlations"].rows == (("Theirs+SR", "0.71", "1.00"), ("Theirs", "0.71", "1.00"))
+    assert [row[:2] for row in sheets["ranks"].rows] == [("Ours", "1.00"), ("Theirs+SR", "1.50"), ("Theirs", "2.00")]
+    assert "P(best)" in sheets["ranks"].heading
+    assert sheets["variance"].rows[0][0] == "Ours"
+    assert sheets["variance"].rows[0][1] == "0.32 / 0.97"
+    assert sheets["gain"].rows == (
+        ("Theirs+SR", "+0.00±0.00", "+0.00±0.00", "+0.00±0.00"),
+        ("Theirs", "+0.00±0.00", "+0.00±0.00", "+0.00±0.00"),
+    )
+
+
+def test_too_few_seeds_for_a_correction_say_how_many_it_takes(store: Store) -> None:  # noqa: F811
+    """Seven columns and thirteen coverages at five seeds, as in the published tables."""
+    entries = [{**MANIFEST["entries"][0], "label": f"M{i}"} for i in range(8)]
+    coverages = [100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10]
+    manifest = {**MANIFEST, "entries": entries, "coverages": coverages, "reference": "M0"}
+    row = sheets_of(manifest, store)["corrected"].rows[0]
+    assert row == ("M1", "0/13/0", "needs 6 seeds", "needs 6 seeds", "needs 8 seeds", "needs 6 seeds", "needs 12 seeds")
+
+
+def test_what_cannot_be_is_left_out(store: Store) -> None:  # noqa: F811
+    alone = sheets_of({**MANIFEST, "entries": MANIFEST["entries"][:1]}, store)
+    assert list(alone) == ["variance"]
+    no_reference = sheets_of({**MANIFEST, "reference": "Late"}, store)
+    assert list(no_reference) == ["ranks", "variance"]
+    assert list(sheets_of(MANIFEST, Store(store.root / "empty"))) == ["variance"]
+
+
+def test_sheets_render(store: Store) -> None:  # noqa: F811
+    sheets = list(sheets_of({**MANIFEST, "baseline": "Ours"}, store).values())
+    markdown, latex, csv = render.markdown(sheets), render.latex(sheets), render.csv(sheets)
+    assert "| Theirs+SR |" in markdown
+    assert r"Theirs+SR & +0.00$\pm$0.28 & +1.00$\pm$0.00* \\" in latex
+    assert latex.count(r"\begin{table}") == len(sheets)
+    header, *lines = csv.splitlines()
+    assert header.startswith("table,column,test,holm,w/t/l,possible")
+    assert any(line.startswith("differences,Theirs,") and ",3.2," in line for line in lines)
+
+
+def samples(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Confidences and errors, the latter rarer where the former is high."""
+    random = np.random.default_rng(seed)
+    confidence = random.normal(size=n)
+    return confidence, (random.random(n) < 0.35 / (1 + np.exp(2 * confidence))).astype(float)
+
+
+@pytest.mark.parametrize("coverage", [1.0, 0.9, 0.5, 0.2])
+def test_the_sampling_variance_is_that_of_resampled_test_sets(coverage: float) -> None:
+    """Against fresh test sets of the same size, 3,000 times: within the accuracy of a variance estimated so."""
+    n = 1500
+    risks = [float(selective_risk(*samples(n, 10_000 + seed), coverage)) for seed in range(3000)]
+    found = [sampling_variance(curve(ranked_loss(*samples(n, seed))), coverage, n) for seed in range(40)]
+    assert np.mean(found) == pytest.approx(np.var(risks), rel=0.1)
+
+
+def test_the_sampling_variance_at_full_coverage_is_binomial() -> None:
+    confidence, error = samples(1000, 0)
+    risk, found = error.mean(), sampling_variance(curve(ranked_loss(confidence, error)), 1.0, 1000)
+    assert found == pytest.approx(risk * (1 - risk) / 1000)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_gain_splits_without_a_rest(seed: int) -> None:
+    """The closed form is the area itself, and the two parts sum to the fall of it."""
+    base, better = samples(400, seed), samples(400, 100 + seed)
+    measures = [(failure_auroc(*x), 1 - x[1].mean()) for x in (base, better)]
+    for (auroc, accuracy), each in zip(measures, (base, better), strict=True):
+        assert augrc_of(auroc, accuracy) == pytest.approx(augrc(*each))
+    ranking, classifier = split_gain(*measures[0], *measures[1])
+    assert ranking + classifier == pytest.approx(augrc(*base) - augrc(*better))
+    (auroc, accuracy), (other, _) = measures
+    assert ranking == pytest.approx((other - auroc) * accuracy * (1 - accuracy))
+
+
+def test_a_classifier_of_equal_ranking_gains_by_accuracy_alone() -> None:
+    assert split_gain(0.9, 0.8, 0.9, 0.85)[0] == 0
+    assert split_gain(0.9, 0.8, 0.95, 0.8)[1] == 0
+
+
+def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
+    """The baseline's seeds 0 and 1 against seeds 1 and 2: only seed 1 is in both. A run without errors has no AUROC."""
+    results = Store(tmp_path)
+    for method, seeds, auroc in (("ours", (0, 1), 0.8), ("theirs", (1, 2), 0.9)):
+        for seed in seeds:
+            run = record(seed, {"SR": (0.1, 0.1)})
+            run["scores"]["SR"]["auroc"] = auroc if seed != 2 else None
+            results.write_record(folder_of("toy", method, "id", seed), run)
+    entries = [{**entry, "seeds": [0, 1, 2]} for entry in MANIFEST["entries"]]
+    gain = sheets_of({**MANIFEST, "entries": entries, "baseline": "Ours"}, results)["gain"]
+    assert gain.numbers[0]["n"] == 1
+    assert gain.rows == (("Theirs", "+9.00±0.00", "+9.00±0.00", "+0.00±0.00"),)
