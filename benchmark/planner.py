@@ -8,7 +8,8 @@ from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.interface import Contestant, Derived, Member, Method
 from benchmark.jobs import Entry, Job, Methods
-from benchmark.names import canonical, name_at, unknown_name
+from benchmark.names import canonical, match_labels, name_at, unknown_name
+from benchmark.published import PublishedTable
 from benchmark.schema import build, identity
 from benchmark.scores import TITLES
 
@@ -186,3 +187,30 @@ def plan(
     check_settings(task, methods, owners)
     planner, seeds = Planner(task, methods, data_sha256, max_steps), list(seeds)
     return tuple(entry for label in in_order(labels, task) for entry in planner.entries(label, owners[label], seeds))
+
+
+def table_entries(
+    table: PublishedTable, scale: str, planner: Planner, seeds: Sequence[int], methods: Methods
+) -> tuple[Entry, ...]:
+    """The runs behind a table's columns. Two columns of one method and different scores share theirs."""
+    task, owners = planner.task, label_owners(methods)
+    check_settings(task, methods, owners)
+    entries = {}
+    for label, variant in dict(table.variant(column, owners) for column in table.columns).items():
+        made = variant.at(scale)
+        made_of = match_labels([made.method], owners, f"method of {table.name}: {label}:")[0]
+        owner = owners[made_of]
+        refuse_epoch(made.epoch, task, methods, owner, f"{table.name}: {label}")
+        config = resolve_config(task, made_of, owner, methods.get(owner), **made.settings)
+        jobs = (planner.job(made_of, owner, config, seed) for seed in seeds)
+        listed = tuple(replace(job, label=label) for job in jobs)
+        entries[label] = Entry(label, owner, listed, epoch=made.epoch or None)
+    return tuple(entries.values())
+
+
+def refuse_epoch(epoch: int, task: TaskConfig, methods: Methods, owner: str, where: str) -> None:
+    """Earlier states are kept of trainings alone, where the task asks for them."""
+    found = methods.get(owner)
+    trains = issubclass(found, Method) and found.starts_from is None
+    if epoch and (epoch not in task.evaluate_at or not trains):
+        raise UserError(f"{where}: epoch {epoch} must be in evaluate_at of {task.name}, for a method that trains")

@@ -1,6 +1,7 @@
 """What a command would do: checks before training, and the plan that --dry-run shows."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from tabulate import tabulate
 
 from benchmark.cache import Folders
 from benchmark.config import TaskConfig
+from benchmark.cost import Paces, device_hours
 from benchmark.data import facts_of, load
 from benchmark.errors import MissingData, UserError
 from benchmark.jobs import Job, Suite
@@ -26,6 +28,10 @@ STATES_PER_CHECKPOINT = 3
 """Weights, momentum, and a second network at the most."""
 STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
 """Weights and what the optimiser keeps of each."""
+
+
+Pace = Callable[[Sequence[Job]], Paces]
+"""What a step of these jobs takes."""
 
 
 @dataclass(frozen=True)
@@ -80,17 +86,20 @@ def empty_network(task: TaskConfig, facts: Facts) -> Network:
         return build_network(task.network, facts.num_classes, facts.shape)
 
 
-def describe_plan(suites: list[Suite], store: Store, *, share: bool) -> dict[str, Any]:
-    tasks = [describe_suite(suite, store, share) for suite in suites]
+def describe_plan(suites: list[Suite], store: Store, *, share: bool, pace: Pace) -> dict[str, Any]:
+    tasks = [describe_suite(suite, store, share, pace) for suite in suites]
     totals = {name: sum(task[name] for task in tasks) for name in ("epochs", "epochs_naive")}
+    hours = [task["device_hours"] for task in tasks]
+    totals["device_hours"] = None if None in hours else sum(hours)
     return {"tasks": tasks, "results": str(store.root), **totals}
 
 
-def describe_suite(suite: Suite, store: Store, share: bool) -> dict[str, Any]:
+def describe_suite(suite: Suite, store: Store, share: bool, pace: Pace) -> dict[str, Any]:
     task, facts = suite.task, suite.facts
     states = {job.folder: store.state(job.folder) for job in suite.jobs()}
     missing = [job for job in suite.jobs() if states[job.folder] in ("new", "partial")]
     to_run = share_warmups(missing, store) if share else missing
+    paces = pace(to_run)
     changed = {job.folder: job for job in to_run}
     trunks = [job for job in to_run if job.until]
     listed = [*trunks, *(changed.get(job.folder, job) for job in suite.jobs())]
@@ -109,6 +118,8 @@ def describe_suite(suite: Suite, store: Store, share: bool) -> dict[str, Any]:
         "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
         "snapshot_bytes": 4 * weights * STATES_PER_SNAPSHOT[task.optimizer.name] * snapshots,
         "network_parameters": weights,
+        "device_hours": device_hours(to_run, paces, facts),
+        "device_hours_naive": device_hours(missing, paces, facts),
     }
 
 
@@ -134,7 +145,21 @@ def epochs_of(job: Job, store: Store) -> int:
 
 
 def plan_text(described: dict[str, Any]) -> str:
-    return "\n\n".join(map(suite_text, described["tasks"]))
+    texts = list(map(suite_text, described["tasks"]))
+    if len(texts) > 1:
+        saved = described["epochs_naive"] - described["epochs"]
+        jobs = sum(len(task["jobs"]) for task in described["tasks"])
+        texts.append(
+            f"in all {jobs} jobs, {described['epochs']} epochs to train, {saved} saved by shared warm-ups"
+            f"{hours_text(described['device_hours'])}"
+        )
+    return "\n\n".join(texts)
+
+
+def hours_text(hours: float | None) -> str:
+    if hours is None:
+        return "; device-hours unknown: no earlier run of this task on this device (--probe measures a few steps)"
+    return f"; about {hours:.1f} device-hours" if hours >= 0.1 else f"; about {60 * hours:.1f} device-minutes"
 
 
 def suite_text(task: dict[str, Any]) -> str:
@@ -152,7 +177,8 @@ def suite_text(task: dict[str, Any]) -> str:
     impossible = "".join(f"\n{label}: {reason}" for label, reason in task["impossible"].items())
     return (
         f"{task['task']} (data {task['data']}, network of {task['network_parameters']:,} parameters)\n{grid}\n"
-        f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train{saved}; about "
+        f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train{saved}"
+        f"{hours_text(task['device_hours'])}; about "
         f"{disk['disk']} of results, up to {disk['checkpoint']} per running job{snapshots}"
         f"{impossible}"
     )

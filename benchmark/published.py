@@ -1,26 +1,44 @@
 """Published tables: one TOML file each, which columns of which task, and what is set for them."""
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmark.config import CONFIG_DIR, TaskConfig
 from benchmark.errors import UserError
-from benchmark.jobs import Entry, Methods
+from benchmark.figures import published_figures
 from benchmark.names import match_labels, match_name
-from benchmark.planner import Planner, check_settings, label_owners, resolve_config
 from benchmark.schema import build, check
+from benchmark.tables import ALL_SHOWN
 
 TABLE_DIR = CONFIG_DIR / "tables"
+SCALES = {"paper": "", "cpu": "-cpu"}
+"""What is added to the name of a task."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is different on the small sibling of a task."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    epoch: int = 0
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A column that is a method with settings of its own."""
+    """A column that is a method with settings of its own, or its state before the end of training."""
 
     method: str
     settings: dict[str, Any] = field(default_factory=dict)
+    epoch: int = 0
+    """The state after so many epochs, which the task must name in evaluate_at; 0 = the one it tests."""
+    cpu: Change = Change()
+
+    def at(self, scale: str) -> "Variant":
+        if scale == "paper":
+            return self
+        return replace(self, settings={**self.settings, **self.cpu.settings}, epoch=self.cpu.epoch or self.epoch)
 
 
 @dataclass(frozen=True)
@@ -34,11 +52,27 @@ class PublishedTable:
     """The column that the markers compare with."""
     columns: tuple[str, ...]
     """As published, from left to right: a method, a method read with a score, or one of the variants."""
+    shows: tuple[str, ...]
+    """What the published table has beside mean±std and bold."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """Columns among which the best is sought; empty = all."""
+    trials: int = 5
+    """Runs behind each published cell."""
+    trials_of: dict[str, Any] = field(default_factory=dict)
+    """The same of single columns."""
+    copied: tuple[str, ...] = ()
+    """Columns that the paper took from another."""
     variants: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in (self.reference, *self.variants):
+        named = (self.reference, *self.variants, *self.trials_of, *self.copied, *(c for g in self.groups for c in g))
+        for name in named:
             check(name in self.columns, f"'{name}' is not among the columns")
+        for part in self.shows:
+            check(part in ALL_SHOWN, f"shows may have {', '.join(ALL_SHOWN)}; got '{part}'")
+        check(self.published in published_figures(), f"no published table is called '{self.published}'")
+        printed = published_figures()[self.published].columns
+        check(list(self.columns) == printed, f"the published columns are {', '.join(printed)}")
 
     def variant(self, column: str, owners: Mapping[str, str]) -> tuple[str, Variant]:
         """The label under which a column's runs are listed, and what makes them."""
@@ -67,17 +101,25 @@ def read_table(name: str) -> PublishedTable:
     return build(PublishedTable, {**tables, "name": name}, name)
 
 
-def table_entries(
-    table: PublishedTable, task: TaskConfig, seeds: Sequence[int], methods: Methods, data_sha256: str
-) -> tuple[Entry, ...]:
-    """The runs behind a table's columns. Two columns of one method and different scores share theirs."""
-    owners = label_owners(methods)
-    check_settings(task, methods, owners)
-    planner, entries = Planner(task, methods, data_sha256), {}
-    for label, variant in dict(table.variant(column, owners) for column in table.columns).items():
-        made_of = match_labels([variant.method], owners, f"method of {table.name}: {label}:")[0]
-        owner = owners[made_of]
-        config = resolve_config(task, made_of, owner, methods.get(owner), **variant.settings)
-        jobs = (planner.job(made_of, owner, config, seed) for seed in seeds)
-        entries[label] = Entry(label, owner, tuple(replace(job, label=label) for job in jobs))
-    return tuple(entries.values())
+def table_manifest(table: PublishedTable, scale: str, task: TaskConfig, remark: str) -> dict[str, Any]:
+    """What is shown, and how it compares with what was published; the runs are still to be added."""
+    reasons = dict.fromkeys(table.copied, "copied by the paper from another")
+    if remark:
+        reasons = dict.fromkeys(table.columns, remark)
+    if scale != "paper":
+        reasons = dict.fromkeys(table.columns, f"{task.name} is a small sibling of the published task")
+    return {
+        "name": f"{table.name}{SCALES[scale]}",
+        "task": task.name,
+        "title": f"{task.title}, {table.title}",
+        "coverages": published_figures()[table.published].coverages,
+        "reference": table.reference,
+        "baseline": task.baseline,
+        "columns": list(table.columns),
+        "shows": list(table.shows),
+        "groups": [list(group) for group in table.groups],
+        "published": table.published,
+        "trials": {column: table.trials_of.get(column, table.trials) for column in table.columns},
+        "incomparable": reasons,
+        **({"remark": remark} if remark else {}),
+    }

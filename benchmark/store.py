@@ -6,7 +6,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,12 @@ class Store:
 
     def read_record(self, folder: Path) -> dict[str, Any] | None:
         return read_json(self.root / folder / RECORD)
+
+    def records(self, task: str) -> Iterator[dict[str, Any]]:
+        """Of all finished jobs of a task, whatever command they belong to."""
+        for path in sorted((self.root / task).glob(f"*/*/*/{RECORD}")):
+            if (record := read_json(path)) is not None:
+                yield record
 
     def write_record(self, folder: Path, record: Mapping[str, Any]) -> None:
         write_json(self.root / folder / RECORD, record)
@@ -136,6 +142,14 @@ class Store:
 
     def write_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
         write_json(self.root / "manifests" / f"{name}.json", manifest)
+
+    def write_paper_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
+        write_json(self.root / "paper" / f"{name}.json", manifest)
+
+    def paper_manifests(self) -> list[dict[str, Any]]:
+        """One for each published table that was asked for so far."""
+        found = (read_json(path) for path in sorted((self.root / "paper").glob("*.json")))
+        return [manifest for manifest in found if manifest is not None]
 
     def manifests(self) -> list[dict[str, Any]]:
         """What the commands run so far asked for, one per task; tables show exactly this."""

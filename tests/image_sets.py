@@ -50,13 +50,13 @@ def write_celeba(data_dir: Path, counts: tuple[int, int, int] = (12, 4, 6)) -> P
     return root
 
 
-def write_cifar(folder: Path, label_bytes: int, files: dict[str, int]) -> np.ndarray:
+def write_cifar(folder: Path, label_bytes: int, files: dict[str, int], classes: int = 10) -> np.ndarray:
     """The binary version; the label repeats in the first pixel."""
     folder.mkdir(parents=True)
     random, rows = np.random.Generator(np.random.PCG64(0)), []
     for name, count in files.items():
         part = random.integers(0, 256, (count, label_bytes + 3072), dtype=np.uint8)
-        part[:, label_bytes - 1] = np.arange(count) % 10
+        part[:, label_bytes - 1] = np.arange(count) % classes
         part[:, label_bytes] = part[:, label_bytes - 1]
         part.tofile(folder / name)
         rows.append(part)

@@ -59,7 +59,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_table_options(parser: argparse.ArgumentParser) -> None:
+def add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         type=Path,
@@ -67,6 +67,10 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where records and tables lie (default: results/)",
     )
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
     parser.add_argument(
         "--coverages",
         nargs="+",
@@ -77,6 +81,17 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference", metavar="METHOD", help="the method the markers compare with (default: the task's own)"
     )
+    add_test_options(parser)
+    parser.add_argument(
+        "--scores",
+        nargs="+",
+        type=score_name,
+        metavar="SCORE",
+        help="read every method with these confidence scores too (see: list); nothing is trained for it",
+    )
+
+
+def add_test_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test",
         choices=["exact", "ranksums", "paired"],
@@ -92,13 +107,6 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         choices=["sort", "percentile"],
         help="who is kept at a coverage: the ⌈c·n⌉ most confident, ties by expectation (sort, the default), or all at "
         "or above a percentile, as in the public codes",
-    )
-    parser.add_argument(
-        "--scores",
-        nargs="+",
-        type=score_name,
-        metavar="SCORE",
-        help="read every method with these confidence scores too (see: list); nothing is trained for it",
     )
 
 
@@ -158,5 +166,5 @@ def folders_of(arguments: argparse.Namespace) -> Folders:
 
 def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The table settings that the command line names."""
-    asked = {name: getattr(arguments, name) for name in ("test", "holm", "threshold", "scores")}
+    asked = {name: getattr(arguments, name, None) for name in ("test", "holm", "threshold", "scores")}
     return {name: value for name, value in asked.items() if value}

@@ -1,44 +1,133 @@
-"""`paper`: plan the published tables. A run that several of them name is one job."""
+"""`paper`: regenerate published tables, and set them beside what was published. A run that several name is one job."""
 
 import argparse
-from collections import defaultdict
-from pathlib import Path
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from benchmark.commands.options import add_data_folders, add_speed, folders_of, positive, read_tasks
-from benchmark.commands.run import MakeRegistry, show_plan
-from benchmark.errors import UserError
+from benchmark import render
+from benchmark.cache import Folders
+from benchmark.commands.options import (
+    add_data_folders,
+    add_results,
+    add_speed,
+    add_test_options,
+    asked_settings,
+    folders_of,
+    positive,
+    read_tasks,
+)
+from benchmark.commands.run import MakeRegistry, add_plan, check_plan, entry_of_manifest, show_plan
+from benchmark.commands.tables import write_paper_table
+from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
 from benchmark.store import Store
 
-HELP = "the tables of the paper: what they need"
+if TYPE_CHECKING:
+    from benchmark.jobs import Entry, Methods, Suite
+    from benchmark.published import PublishedTable
+
+HELP = "the paper's tables with your own numbers beside the published ones"
+SETTINGS = "settings"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tables", nargs="+", metavar="NAME", help="tables by name (configs/tables/), or 'all'")
+    parser.add_argument(
+        "tables",
+        nargs="+",
+        metavar="NAME",
+        help="tables by name (configs/tables/), or 'all'; 'settings' prints the settings tables of the configs",
+    )
+    parser.add_argument(
+        "--scale",
+        choices=["paper", "cpu"],
+        default="paper",
+        help="the published tasks (default; need a GPU), or their small siblings '-cpu', whose figures do not compare",
+    )
     parser.add_argument("--seeds", type=positive, metavar="N", help="seeds 0..N-1 (default: as many as the paper's)")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="where records lie")
+    add_results(parser)
+    add_test_options(parser)
     add_data_folders(parser)
     add_speed(parser)
-    parser.add_argument("--no-shared-warmup", action="store_true", help="let every job train its own warm-up")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, disk")
-    parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON for machines")
+    add_plan(parser)
+    add_training(parser)
 
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
-    from benchmark.jobs import Suite
-    from benchmark.planning import find_data
-    from benchmark.published import load_tables, table_entries
+    from benchmark.published import load_tables
 
-    tables = load_tables(arguments.tables)
-    if not arguments.dry_run:
-        raise UserError("published tables can only be planned by this version: add --dry-run")
-    methods, by_task = make_registry([]), defaultdict(list)
+    check_plan(arguments)
+    methods, folders, store = make_registry([]), folders_of(arguments), Store(arguments.results)
+    if arguments.tables == [SETTINGS]:
+        return print_settings(arguments, methods)
+    grids = make_grids(load_tables(arguments.tables), arguments, methods, folders)
+    suites = [grid.suite for grid in grids]
+    if arguments.dry_run:
+        return show_plan(suites, store, arguments, methods, folders)
+    devices = devices_for(suites, arguments)
+    store.check_writable()
+    manifests = [manifest | asked_settings(arguments) for grid in grids for manifest in grid.manifests]
+    if not arguments.max_steps:
+        for manifest in manifests:
+            store.write_paper_manifest(manifest["name"], manifest)
+    failures = run_suites(suites, store, arguments, methods, folders, devices)
+    if not arguments.max_steps:
+        paths = [path for manifest in manifests for path in write_paper_table(manifest, store, not arguments.quiet)]
+        if not arguments.quiet:
+            print(f"{len(paths)} files in {store.root / 'paper'}/")
+    return report_failures(failures)
+
+
+def print_settings(arguments: argparse.Namespace, methods: "Methods") -> int:
+    from benchmark.settings import settings_sheets
+
+    print(render.markdown(settings_sheets(methods, arguments.scale)))
+    return 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The runs of all tables of one task, and what each of the tables shows of them."""
+
+    suite: "Suite"
+    manifests: list[dict[str, Any]]
+
+
+def make_grids(
+    tables: "Sequence[PublishedTable]", arguments: argparse.Namespace, methods: "Methods", folders: Folders
+) -> list[Grid]:
+    by_task: dict[str, list[PublishedTable]] = {}
     for table in tables:
-        by_task[table.task].append(table)
-    suites = []
-    for name, wanted in by_task.items():
-        (task,) = read_tasks([name], arguments)
-        data = find_data(task, folders_of(arguments), required=False)
-        seeds = range(arguments.seeds or task.seeds)
-        entries = [entry for table in wanted for entry in table_entries(table, task, seeds, methods, data.sha256)]
-        suites.append(Suite(task, tuple(entries), task.coverages, task.reference, {}, data.sha256, data.facts))
-    return show_plan(suites, Store(arguments.results), as_json=arguments.json, share=not arguments.no_shared_warmup)
+        by_task.setdefault(table.task, []).append(table)
+    return [make_grid(name, wanted, arguments, methods, folders) for name, wanted in by_task.items()]
+
+
+def make_grid(
+    name: str,
+    tables: "Sequence[PublishedTable]",
+    arguments: argparse.Namespace,
+    methods: "Methods",
+    folders: Folders,
+) -> Grid:
+    """Everything about the tables of one task checked before anything runs."""
+    from benchmark.jobs import Suite
+    from benchmark.planner import Planner, table_entries
+    from benchmark.planning import check_recipe, find_data
+    from benchmark.published import SCALES, table_manifest
+
+    (task,) = read_tasks([f"{name}{SCALES[arguments.scale]}"], arguments)
+    data = find_data(task, folders, required=arguments.probe or not arguments.dry_run)
+    check_recipe(task, data.facts)
+    if data.remark:
+        print(f"{task.name}: {data.remark}", file=sys.stderr)
+    planner = Planner(task, methods, data.sha256, arguments.max_steps)
+    seeds = range(arguments.seeds or task.seeds)
+    entries: list[Entry] = []
+    manifests = []
+    for table in tables:
+        own = table_entries(table, arguments.scale, planner, seeds, methods)
+        shown = table_manifest(table, arguments.scale, task, data.remark)
+        manifests.append({**shown, "entries": [entry_of_manifest(entry) for entry in own]})
+        entries += own
+    suite = Suite(task, tuple(entries), task.coverages, task.reference, {}, data.sha256, data.facts, data.remark)
+    return Grid(suite, manifests)

@@ -27,7 +27,7 @@ from benchmark.names import match_labels
 from benchmark.store import Store
 
 if TYPE_CHECKING:
-    from benchmark.jobs import Entry, Methods, Suite
+    from benchmark.jobs import Entry, Job, Methods, Suite
 
 MakeRegistry = Callable[[Sequence[Path]], "Methods"]
 
@@ -65,29 +65,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.NAME.FIELD=0.5",
     )
     add_plugins(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, disk")
-    parser.add_argument("--json", action="store_true", help="with --dry-run: print it as JSON")
+    add_plan(parser)
     add_training(parser)
 
 
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, device-hours, disk"
+    )
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        help="with --dry-run: measure a few steps of each kind of job now, instead of reading earlier records",
+    )
+    parser.add_argument("--json", action="store_true", help="with --dry-run: print it as JSON")
+
+
+def check_plan(arguments: argparse.Namespace) -> None:
+    for name in ("json", "probe"):
+        if getattr(arguments, name) and not arguments.dry_run:
+            raise UserError(f"--{name} belongs to --dry-run; add --dry-run, or leave it out")
+
+
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
-    if arguments.json and not arguments.dry_run:
-        raise UserError("--json belongs to --dry-run; add --dry-run, or leave it out")
+    check_plan(arguments)
     folders = folders_of(arguments)
     methods = make_registry(arguments.plugin)
     tasks = read_tasks(arguments.datasets or DEFAULT_TASKS, arguments, arguments.set)
     suites = [make_suite(task, arguments, methods, folders) for task in tasks]
     store = Store(arguments.results)
     if arguments.dry_run:
-        return show_plan(suites, store, as_json=arguments.json, share=not arguments.no_shared_warmup)
+        return show_plan(suites, store, arguments, methods, folders)
     return train(suites, store, arguments, methods, folders)
 
 
-def show_plan(suites: "list[Suite]", store: Store, *, as_json: bool, share: bool) -> int:
+def show_plan(
+    suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", folders: Folders
+) -> int:
+    import torch
+
+    from benchmark.cost import Paces, known_paces, measure_paces
+    from benchmark.devices import device_kind, device_name
     from benchmark.planning import describe_plan, plan_text
 
-    described = describe_plan(suites, store, share=share)
-    print(json.dumps(described, indent=1) if as_json else plan_text(described))
+    kind = device_kind(arguments.device)
+
+    def pace(jobs: "Sequence[Job]") -> Paces:
+        if arguments.probe:
+            return measure_paces(jobs, folders, methods, torch.device(device_name(arguments.device)))
+        return known_paces(jobs, store, kind)
+
+    described = describe_plan(suites, store, share=not arguments.no_shared_warmup, pace=pace)
+    print(json.dumps(described, indent=1) if arguments.json else plan_text(described))
     return 0
 
 
@@ -120,7 +149,7 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     labels = match_labels(arguments.methods or task.methods, owners)
     default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
     reference = pick_reference(arguments.reference, default, labels)
-    data = find_data(task, folders, required=not arguments.dry_run)
+    data = find_data(task, folders, required=arguments.probe or not arguments.dry_run)
     check_recipe(task, data.facts)
     if data.remark:
         print(f"{task.name}: {data.remark}", file=sys.stderr)
