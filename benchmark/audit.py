@@ -1,0 +1,248 @@
+"""What the published tables say about themselves: ranks, w/t/l, bold entries and trials recomputed from their cells."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from scipy.stats import rankdata
+
+from benchmark.figures import Figures, PublishedCell, published_figures, published_summaries
+from benchmark.published import PublishedTable, load_tables
+from benchmark.sheet import Sheet
+
+RULES = ("min", "average", "dense")
+ROUNDING = 0.005
+TEST_IMAGES = {"CIFAR-100": 10_000}
+"""Of data sets whose means at low coverages come in steps that show in print."""
+COARSE = (10, 20, 30, 40, 50)
+"""Coverages at which few enough images are kept for printed figures to give the number of trials away."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One inconsistency."""
+
+    table: str
+    what: str
+
+
+def figures_of(table: PublishedTable) -> Figures:
+    return published_figures()[table.published]
+
+
+def audit() -> tuple[list[Sheet], list[Finding]]:
+    """The recomputed figures as sheets, and the inconsistencies among them."""
+    tables = sorted(load_tables(["all"]), key=lambda table: list(published_figures()).index(table.published))
+    sheets = [count_sheet(), rank_sheet(), rank_difference_sheet(), wtl_sheet(tables), repeated_sheet()]
+    findings = [*rank_findings(), *wtl_findings(tables), *bold_findings(tables), *underline_findings(tables)]
+    return sheets, [*findings, *marker_findings(tables), *trial_findings(tables)]
+
+
+def count_sheet() -> Sheet:
+    rows: list[tuple[str, ...]] = []
+    for name, figures in published_figures().items():
+        markers = Counter(cell.marker for cell in figures.cells.values())
+        shape = f"{len(figures.coverages)} × {len(figures.columns)}"
+        rows.append((name, shape, str(len(figures.cells)), str(markers["better"]), str(markers["worse"])))
+    total = [sum(int(row[index]) for row in rows) for index in (2, 3, 4)]
+    rows.append(("all", "", *map(str, total)))
+    heading = ("table", "coverages × columns", "cells", "•", "◦")
+    return Sheet("cells", "The published cells and markers.", heading, tuple(rows))
+
+
+def recomputed_ranks(figures: Figures, rule: str) -> dict[str, str]:
+    """Ranks by the printed means of each row (1 = lowest), averaged over the rows."""
+    means = [[figures.cells[coverage, column].mean for column in figures.columns] for coverage in figures.coverages]
+    ranks = np.mean([rankdata(row, method=rule) for row in means], axis=0)
+    return {column: f"{rank:.2f}" for column, rank in zip(figures.columns, ranks, strict=True)}
+
+
+def printed_ranks() -> dict[str, dict[str, str]]:
+    """By table and column."""
+    found: dict[str, dict[str, str]] = {}
+    for (table, column), summary in published_summaries().items():
+        found.setdefault(table, {})[column] = summary.avg_rank
+    return found
+
+
+def rank_sheet() -> Sheet:
+    """How many printed ranks each rule for ties reproduces."""
+    rows = []
+    for name, printed in printed_ranks().items():
+        figures = published_figures()[name]
+        right = [sum(recomputed_ranks(figures, rule)[c] == rank for c, rank in printed.items()) for rule in RULES]
+        rows.append((name, *(f"{count}/{len(printed)}" for count in right), tied_rows(figures)))
+    caption = "(a) Average ranks: columns whose printed rank is reproduced, by the rule for ties in a row."
+    return Sheet("ranks", caption, ("table", *RULES, "tied rows"), tuple(rows))
+
+
+def tied_rows(figures: Figures) -> str:
+    texts = []
+    for coverage in figures.coverages:
+        counts = Counter(figures.cells[coverage, column].mean for column in figures.columns)
+        pairs = sum(comb(count, 2) for count in counts.values())
+        if pairs:
+            texts.append(f"{coverage}" + (f" ({pairs} pairs)" if pairs > 1 else ""))
+    return ", ".join(texts) or "none"
+
+
+def rank_difference_sheet() -> Sheet:
+    rows = []
+    for rule in RULES:
+        for name, printed in printed_ranks().items():
+            found = recomputed_ranks(published_figures()[name], rule)
+            rows += [(rule, name, column, found[column], r) for column, r in printed.items() if found[column] != r]
+    caption = "(a) Where a rule gives another average rank than is printed."
+    return Sheet("rank differences", caption, ("rule", "table", "column", "recomputed", "printed"), tuple(rows))
+
+
+def rank_findings() -> list[Finding]:
+    """Printed ranks that not even the rule which fits best reproduces."""
+    found = []
+    for name, printed in printed_ranks().items():
+        ranks = recomputed_ranks(published_figures()[name], "min")
+        found += [
+            Finding(name, f"average rank of {column} is printed {rank}, recomputed {ranks[column]}")
+            for column, rank in printed.items()
+            if ranks[column] != rank
+        ]
+    return found
+
+
+def wtl_from_markers(figures: Figures, column: str) -> tuple[int, int, int]:
+    markers = Counter(figures.cells[coverage, column].marker for coverage in figures.coverages)
+    return markers["better"], markers[""], markers["worse"]
+
+
+def marked_tables(tables: Sequence[PublishedTable]) -> list[PublishedTable]:
+    return [table for table in tables if "markers" in table.shows]
+
+
+def wtl_sheet(tables: Sequence[PublishedTable]) -> Sheet:
+    rows = []
+    for table in marked_tables(tables):
+        for column in table.columns:
+            if column == table.reference:
+                continue
+            counted = "/".join(map(str, wtl_from_markers(figures_of(table), column)))
+            printed = published_summaries().get((table.published, column))
+            remark = wtl_remark(counted, printed.wtl, len(figures_of(table).coverages)) if printed else "not printed"
+            rows.append((table.published, column, counted, printed.wtl if printed else "–", remark))
+    caption = "(b) w/t/l counted from the printed markers."
+    return Sheet("w/t/l", caption, ("table", "column", "from markers", "printed", ""), tuple(rows))
+
+
+def wtl_remark(counted: str, printed: str, num_rows: int) -> str:
+    if counted == printed:
+        return "agrees"
+    total = sum(map(int, re.findall(r"\d+", printed)))
+    remarks = [f"sums to {total}, the table has {num_rows} rows"] if total != num_rows else ["other counts"]
+    return "; ".join([*remarks, "not of the form w/t/l"] if not re.fullmatch(r"\d+/\d+/\d+", printed) else remarks)
+
+
+def wtl_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
+    return [
+        Finding(table, f"w/t/l of {column} is printed {printed}, its markers give {counted} ({remark})")
+        for table, column, counted, printed, remark in wtl_sheet(tables).rows
+        if remark not in ("agrees", "not printed")
+    ]
+
+
+def bold_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
+    """Bold should be the minimum of its row, or of each group of columns where the table compares groups."""
+    found = []
+    for table in tables:
+        figures = figures_of(table)
+        for coverage in figures.coverages:
+            for group in table.groups or (table.columns,):
+                row = {column: figures.cells[coverage, column] for column in group}
+                least = min(cell.mean for cell in row.values())
+                if {c for c, cell in row.items() if cell.bold} != {c for c, cell in row.items() if cell.mean == least}:
+                    bold = ", ".join(f"{c} ({cell.mean:.2f})" for c, cell in row.items() if cell.bold)
+                    best = ", ".join(f"{c} ({cell.mean:.2f})" for c, cell in row.items() if cell.mean == least)
+                    found.append(Finding(figures.name, f"coverage {coverage}: bold is {bold}, the minimum is {best}"))
+    return found
+
+
+def underline_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
+    found = []
+    for table in tables:
+        figures = figures_of(table)
+        for coverage in figures.coverages if "second" in table.shows else ():
+            row = {column: figures.cells[coverage, column] for column in table.columns}
+            second = sorted({cell.mean for cell in row.values()})[1]
+            if {c for c, cell in row.items() if cell.underlined} != {c for c, v in row.items() if v.mean == second}:
+                found.append(Finding(figures.name, f"coverage {coverage}: underlined is not the second smallest"))
+    return found
+
+
+def separated(lower: PublishedCell, higher: PublishedCell, trials: int) -> bool:
+    """Whether all runs of one lie below all of the other, whatever they were.
+
+    n values of population standard deviation s lie within s·√(n−1) of their mean; rounding is allowed for.
+    """
+    reach = np.sqrt(trials - 1)
+    top = lower.mean + ROUNDING + reach * (lower.std + ROUNDING)
+    return bool(top < higher.mean - ROUNDING - reach * (higher.std + ROUNDING))
+
+
+def marker_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
+    """Cells without a marker that no test could have left unmarked."""
+    found = []
+    for table in marked_tables(tables):
+        figures = figures_of(table)
+        for (coverage, column), cell in figures.cells.items():
+            ours = figures.cells[coverage, table.reference]
+            apart = separated(ours, cell, table.trials) or separated(cell, ours, table.trials)
+            if not cell.marker and apart:
+                pair = f"{ours.mean:.2f}±{ours.std:.2f} against {cell.mean:.2f}±{cell.std:.2f}"
+                found.append(Finding(figures.name, f"coverage {coverage}: {column} ({pair}) has no marker"))
+    return found
+
+
+def possible_mean(mean: float, trials: int, images: int) -> bool:
+    """Whether so many trials of a number of wrong images out of so many can have this printed mean."""
+    errors = round(mean / 100 * images * trials)
+    return any(abs(100 * e / (images * trials) - mean) <= ROUNDING + 1e-9 for e in (errors - 1, errors, errors + 1))
+
+
+def fits_two_trials(cell: PublishedCell, images: int) -> bool:
+    """Whether two numbers of wrong images have this printed mean and population std."""
+    around = round(2 * cell.mean / 100 * images)
+    sums = [e for e in range(around - 2, around + 3) if abs(50 * e / images - cell.mean) <= ROUNDING + 1e-9]
+    apart = round(2 * cell.std / 100 * images)
+    gaps = [d for d in range(max(0, apart - 2), apart + 3) if abs(50 * d / images - cell.std) <= ROUNDING + 1e-9]
+    return any((e - d) % 2 == 0 for e in sums for d in gaps)
+
+
+def trial_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
+    """Means that the captioned number of trials cannot have, and columns that fit two trials throughout."""
+    found = []
+    for table in tables:
+        figures = figures_of(table)
+        images = TEST_IMAGES.get(figures.dataset, 0)
+        for column in table.columns if images else ():
+            cells = {coverage: figures.cells[coverage, column] for coverage in COARSE}
+            least = min(COARSE)
+            if not possible_mean(cells[least].mean, table.trials, images * least // 100):
+                what = f"{column} {cells[least].mean:.2f}: no {table.trials} trials have this mean"
+                found.append(Finding(figures.name, f"coverage {least}: {what}"))
+            if all(fits_two_trials(cell, images * coverage // 100) for coverage, cell in cells.items()):
+                where = ", ".join(map(str, COARSE))
+                what = f"{column}: 2 trials fit its means and stds at each of the coverages {where}"
+                found.append(Finding(figures.name, f"{what}, {table.trials} are captioned"))
+    return found
+
+
+def repeated_sheet() -> Sheet:
+    """Columns with the same figures at every coverage."""
+    where: dict[tuple[tuple[int, float, float], ...], list[str]] = {}
+    for name, figures in published_figures().items():
+        for column in figures.columns:
+            values = tuple((c, figures.cells[c, column].mean, figures.cells[c, column].std) for c in figures.coverages)
+            where.setdefault(values, []).append(f"{name}: {column}")
+    rows = [(str(len(names)), "; ".join(names)) for names in where.values() if len(names) > 1]
+    return Sheet("repeated", "Columns whose figures are the same throughout.", ("tables", "columns"), tuple(rows))

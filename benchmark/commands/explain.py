@@ -1,0 +1,36 @@
+"""`explain`: the seeds, values, jobs and commit behind a cell of a table, and the test behind its marker."""
+
+import argparse
+from pathlib import Path
+
+from benchmark.commands.options import add_results, add_test_options, asked_settings, coverage
+from benchmark.errors import UserError
+from benchmark.explain import explain
+from benchmark.names import match_name
+from benchmark.store import Store
+from benchmark.tables import pick_reference
+
+HELP = "where a cell of a table comes from"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="a task of the results folder, or paper/NAME for a paper's table")
+    parser.add_argument("method", metavar="METHOD", help="a column of its table: a label, or label+score")
+    parser.add_argument("coverage", metavar="COVERAGE", type=coverage, help="in per cent, e.g. 90")
+    add_results(parser)
+    parser.add_argument("--reference", metavar="METHOD", help="the method to compare with (default: the table's own)")
+    add_test_options(parser)
+
+
+def run(arguments: argparse.Namespace, make_registry: object) -> int:
+    store = Store(arguments.results)
+    manifests = {manifest["name"]: manifest for manifest in store.manifests()}
+    manifests |= {f"paper/{manifest['name']}": manifest for manifest in store.paper_manifests()}
+    if not manifests:
+        raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
+    stem = arguments.task if arguments.task.startswith("paper/") else Path(arguments.task).stem
+    manifest = manifests[match_name(stem, manifests, "task in this results folder:")] | asked_settings(arguments)
+    labels = [*(entry["label"] for entry in manifest["entries"]), *manifest.get("columns", [])]
+    manifest["reference"] = pick_reference(arguments.reference, manifest["reference"], labels)
+    print(explain(manifest, arguments.method, arguments.coverage, store))
+    return 0

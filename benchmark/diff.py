@@ -1,0 +1,147 @@
+"""What moved between two results folders: equal jobs to the bit, others beyond chance and a margin."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmark.cells import Cell, Row
+from benchmark.columns import Column, load_columns
+from benchmark.stats import LEVEL, Summary, holm, welch_p
+from benchmark.store import Store, folder_of
+from benchmark.tables import complete, fill_cell, risk_rows
+from benchmark.verdicts import mean_std
+
+MARGIN = 0.1
+"""In points of risk: less is no news."""
+MEASURED = ("classifier", "scores", "num_test", "at_epochs", "facts", "diverged")
+"""What two records of one job and seed must have in common."""
+
+
+@dataclass
+class Difference:
+    moved: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    equal_runs: int = 0
+    changed_runs: int = 0
+    tested: dict[tuple[str, str], tuple[Cell, Cell]] = field(default_factory=dict)
+    """Cells of jobs that are not the same, by table and what they are called."""
+
+
+def compare_folders(old: Store, new: Store) -> Difference:
+    found, seen = Difference(), set[Any]()
+    tables = [named(store.manifests(), "") | named(store.paper_manifests(), "paper/") for store in (old, new)]
+    for name, ours in tables[0].items():
+        if name not in tables[1]:
+            found.moved.append(f"{name}: gone")
+            continue
+        compare_tables(name, (complete(ours), complete(tables[1][name])), (old, new), found, seen)
+    found.notes += [f"{name}: new" for name in tables[1] if name not in tables[0]]
+    found.moved += moved_cells(found)
+    return found
+
+
+def named(manifests: list[dict[str, Any]], prefix: str) -> dict[str, dict[str, Any]]:
+    return {prefix + manifest["name"]: manifest for manifest in manifests}
+
+
+def compare_tables(
+    name: str,
+    manifests: tuple[dict[str, Any], dict[str, Any]],
+    stores: tuple[Store, Store],
+    found: Difference,
+    seen: set[Any],
+) -> None:
+    """Entries with the same job by their records, the rest by their cells."""
+    old, new = ({entry_key(e): e for e in m["entries"]} for m in manifests)
+    found.moved += [f"{name} {label(key)}: gone" for key in old if key not in new]
+    found.notes += [f"{name} {label(key)}: new" for key in new if key not in old]
+    changed = []
+    for key in (key for key in old if key in new):
+        common = sorted(set(old[key]["seeds"]) & set(new[key]["seeds"]))
+        if old[key]["job"] != new[key]["job"] or not common:
+            changed.append(key)
+            continue
+        for seed in common:
+            folder = folder_of(manifests[0]["task"], old[key]["method"], old[key]["job"], seed)
+            if folder not in seen:
+                seen.add(folder)
+                compare_runs(f"{name} {label(key)} seed {seed}", folder, stores, found)
+    cells = cells_of(manifests[0], [old[key] for key in changed], stores[0])
+    others = cells_of(manifests[1], [new[key] for key in changed], stores[1])
+    for place, cell in cells.items():
+        if place in others:
+            found.tested[name, " ".join(place)] = (cell, others[place])
+        else:
+            found.moved.append(f"{name} {' '.join(place)}: gone")
+
+
+def entry_key(entry: dict[str, Any]) -> tuple[str, float | None]:
+    return entry["label"], entry.get("coverage")
+
+
+def label(key: tuple[str, float | None]) -> str:
+    return key[0] if key[1] is None else f"{key[0]}@{key[1]:g}"
+
+
+def compare_runs(what: str, folder: Any, stores: tuple[Store, Store], found: Difference) -> None:
+    old, new = (store.read_record(folder) for store in stores)
+    if old is None or new is None:
+        if old is not None:
+            found.moved.append(f"{what}: gone")
+        return
+    parts = [name for name in MEASURED if old.get(name) != new.get(name)]
+    if not parts:
+        found.equal_runs += 1
+        return
+    found.changed_runs += 1
+    places = [provenance.get("environments", []) for provenance in (old["provenance"], new["provenance"])]
+    hint = "" if places[0] == places[1] else f" (made by {'; '.join(places[0])} and by {'; '.join(places[1])})"
+    found.moved.append(f"{what}: same job, other {', '.join(parts)}{first_change(old, new)}{hint}")
+
+
+def first_change(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """The largest change of a risk curve, which is what people look at."""
+    changes = [
+        (abs(a - b), score, index, a, b)
+        for score in old.get("scores", {})
+        if score in new.get("scores", {})
+        for index, (a, b) in enumerate(zip(old["scores"][score]["risk"], new["scores"][score]["risk"], strict=True))
+    ]
+    largest = max(changes, default=(0.0, "", 0, 0.0, 0.0))
+    if not largest[0]:
+        return ""
+    return f"; {largest[1]} risk at {largest[2] / 2:g} %: {100 * largest[3]:.4f} → {100 * largest[4]:.4f}"
+
+
+def cells_of(manifest: dict[str, Any], entries: list[dict[str, Any]], store: Store) -> dict[tuple[str, str], Cell]:
+    """By column and row, of some entries."""
+    columns = load_columns({**manifest, "entries": entries, "columns": []}, store) if entries else []
+    found = {}
+    for column, row in pairs(columns, risk_rows(manifest)):
+        cell = fill_cell(row, column)
+        if cell is not None and cell.values:
+            found[column.name, row.label] = cell
+    return found
+
+
+def pairs(columns: list[Column], rows: list[Row]) -> Iterator[tuple[Column, Row]]:
+    return ((column, row) for column in columns for row in rows if not column.is_oracle)
+
+
+def moved_cells(found: Difference) -> list[str]:
+    """Cells that differ by Welch's test with Holm's correction over all of them, and by more than the margin."""
+    p_values = {}
+    for key, (old, new) in found.tested.items():
+        p = welch_p(*(Summary(*mean_std(cell.values), len(cell.values)) for cell in (old, new)))
+        if p == p:
+            p_values[key] = p
+    if len(p_values) < len(found.tested):
+        found.notes.append(f"{len(found.tested) - len(p_values)} cells cannot be tested: one seed on a side")
+    corrected, moved = holm(p_values), []
+    for key, p in corrected.items():
+        old, new = found.tested[key]
+        change = mean_std(new.values)[0] - mean_std(old.values)[0]
+        if p < LEVEL and abs(change) > MARGIN:
+            texts = [f"{cell.mean}±{cell.std}" for cell in (old, new)]
+            moved.append(f"{' '.join(key)} %: {texts[0]} → {texts[1]} ({change:+.2f} points, corrected p = {p:.4f})")
+    return moved

@@ -1,0 +1,79 @@
+"""Where a cell comes from: its runs, and the test behind its marker."""
+
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from benchmark.cells import Cell, Row
+from benchmark.columns import Column, load_columns
+from benchmark.errors import UserError
+from benchmark.markers import FAMILIES
+from benchmark.names import match_name
+from benchmark.stats import LEVEL, TESTS, run_test, smallest_p
+from benchmark.store import Store, folder_of
+from benchmark.tables import complete, fill, risk_rows
+
+
+def explain(manifest: dict[str, Any], method: str, coverage: float, store: Store) -> str:
+    """A page of text on the cell of a column at a coverage."""
+    manifest = complete(manifest)
+    if coverage not in manifest["coverages"]:
+        manifest["coverages"] = [coverage]
+    columns = [column for column in load_columns(manifest, store) if not column.is_oracle]
+    by_name = {column.name: column for column in columns}
+    name = match_name(method, by_name, f"column of {manifest['name']}:")
+    rows = risk_rows(manifest)
+    row = next(row for row in rows if row.coverage == coverage)
+    cells = fill(rows, columns, manifest)
+    cell, reference = cells.get((row.label, name)), manifest["reference"]
+    if cell is None or not cell.values:
+        raise UserError(f"{manifest['name']}: {name} has no run with a risk at {coverage:g} %; see the table's notes")
+    parts = [f"{manifest['title']}: selective risk (%) at coverage {coverage:g}", runs_text(by_name[name], row, cell)]
+    against = cells.get((row.label, reference))
+    if name != reference and against is not None and against.values:
+        parts += [runs_text(by_name[reference], row, against), test_text(manifest, name, cell, against)]
+    else:
+        parts.append(f"{name} is the reference: it is compared with nothing." if name == reference else NO_REFERENCE)
+    return "\n\n".join([*parts, where_text(manifest, by_name[name].at(coverage), store)])
+
+
+NO_REFERENCE = "No run of the reference is there: no comparison."
+
+
+def runs_text(column: Column, row: Row, cell: Cell) -> str:
+    part = column.at(row.coverage)
+    commits = {record["seed"]: record["provenance"].get("commit") or "unknown" for record in part.records}
+    jobs = {record["seed"]: record["job"] for record in part.records}
+    lines = [[seed, f"{value:.6f}", jobs[seed], commits[seed]] for seed, value in cell.by_seed.items()]
+    values = np.asarray(cell.values)
+    spread = f", sample std {values.std(ddof=1):.4f}" if len(values) > 1 else ""
+    score = f" read with {part.score}" if part.score else ""
+    heading = f"{column.name}{score}: {cell.mean}±{cell.std} {cell.missing}".rstrip()
+    grid = tabulate(lines, ["seed", "risk (%)", "job", "commit"], tablefmt="simple", disable_numparse=True)
+    return f"{heading} (mean {values.mean():.6f}, population std {values.std():.6f}{spread})\n{grid}"
+
+
+def test_text(manifest: dict[str, Any], name: str, cell: Cell, against: Cell) -> str:
+    """The test as it was made, its statistic and what its p leads to."""
+    outcome = run_test(manifest["test"], against.by_seed, cell.by_seed)
+    reference = manifest["reference"]
+    if outcome is None:
+        return "No seed is in both: no comparison."
+    kind = f"sum of the ranks of the pairs in which {reference} is lower"
+    statistic = kind if manifest["test"] == "paired" else f"rank sum of {reference} among both"
+    smallest = smallest_p(len(against.values), len(cell.values), manifest["test"])
+    lines = [
+        f"{reference} against {name}: {TESTS[manifest['test']]}",
+        f"statistic W = {outcome.statistic:g} ({statistic}), p = {outcome.p:.6f}, smallest attainable p {smallest:.6f}",
+    ]
+    if manifest["holm"]:
+        lines.append(f"corrected by Holm over {FAMILIES[manifest['holm']]}: p = {cell.corrected_p:.6f}")
+    meaning = {"tie": "not significantly different", "better": "significantly better", "worse": "significantly worse"}
+    return "\n".join([*lines, f"{reference} is {meaning[cell.verdict]} at level {LEVEL:g}."])
+
+
+def where_text(manifest: dict[str, Any], column: Column, store: Store) -> str:
+    jobs = {record["job"]: record["method"] for record in column.records}
+    folders = [store.root / folder_of(manifest["task"], method, job, 0).parent for job, method in jobs.items()]
+    return "Records: " + ", ".join(f"{folder}/seed-<n>/record.json" for folder in folders)

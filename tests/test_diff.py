@@ -1,0 +1,105 @@
+"""`diff`: equal jobs to the bit, others beyond chance and a margin, and an exit code that can guard a change."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark.diff import compare_folders
+from benchmark.store import RECORD, Store, folder_of
+from tests.conftest import run_here
+from tests.test_tables import MANIFEST, record
+
+
+def make(root: Path, risks: list[float], job: str = "id", label: str = "Ours", **extra: Any) -> Store:
+    """A results folder with one method, whose risk at 50 % is given for each seed."""
+    store = Store(root)
+    for seed, risk in enumerate(risks):
+        store.write_record(folder_of("toy", "ours", job, seed), record(seed, {"SR": (0.1, risk)}, **extra))
+    entry = {"label": label, "method": "ours", "job": job, "seeds": list(range(len(risks)))}
+    store.write_manifest("toy", {**MANIFEST, "entries": [entry]})
+    return store
+
+
+LOW = [0.0100, 0.0101, 0.0102, 0.0103, 0.0104]
+
+
+def test_a_copy_has_not_moved(tmp_path: Path) -> None:
+    make(tmp_path / "a", LOW)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    result = run_here("diff", tmp_path / "a", tmp_path / "b")
+    assert result.returncode == 0
+    assert "5 of 5 runs of the same job are equal to the bit." in result.stdout
+    assert "nothing moved" in result.stdout
+
+
+def test_one_bit_of_a_same_job_is_a_move(tmp_path: Path) -> None:
+    make(tmp_path / "a", LOW)
+    store = make(tmp_path / "b", LOW)
+    path = store.root / folder_of("toy", "ours", "id", 3) / RECORD
+    changed = json.loads(path.read_text())
+    changed["classifier"]["nll"] += 2**-50
+    changed["provenance"] = {"environments": ["there"]}
+    path.write_text(json.dumps(changed))
+    result = run_here("diff", tmp_path / "a", tmp_path / "b")
+    assert result.returncode == 1
+    assert "moved: toy Ours seed 3: same job, other classifier (made by here and by there)" in result.stdout
+    changed["scores"]["SR"]["risk"][100] = 0.02
+    path.write_text(json.dumps(changed))
+    assert "SR risk at 50 %: 1.0300 → 2.0000" in run_here("diff", tmp_path / "a", tmp_path / "b").stdout
+
+
+@pytest.mark.parametrize(
+    ("shift", "moved"),
+    [(0.0, False), (0.0009, False), (0.0011, True), (0.01, True)],
+    ids=["same", "clear but within the margin", "clear and beyond", "far"],
+)
+def test_other_jobs_move_beyond_chance_and_margin(tmp_path: Path, shift: float, moved: bool) -> None:
+    """The spread is 0.014 points, so even 0.09 points are significant: the margin alone keeps them still."""
+    make(tmp_path / "a", LOW)
+    make(tmp_path / "b", [risk + shift for risk in LOW], job="new")
+    result = run_here("diff", tmp_path / "a", tmp_path / "b")
+    assert result.returncode == int(moved), result.stdout
+    assert "2 cells of other jobs were compared" in result.stdout
+    assert ("moved: toy Ours 50 %: 1.02±0.01 →" in result.stdout) == moved
+
+
+def test_noise_is_no_move_and_holm_counts_all_cells(tmp_path: Path) -> None:
+    """p ≈ 0.03 of one cell: a move among one, none among two."""
+    old = [0.010, 0.012, 0.014, 0.016, 0.018]
+    a, b = make(tmp_path / "a", old), make(tmp_path / "b", [risk + 0.0053 for risk in old], job="new")
+    assert not compare_folders(a, b).moved
+    for store in (a, b):
+        manifest = json.loads((store.root / "manifests" / "toy.json").read_text())
+        store.write_manifest("toy", {**manifest, "coverages": [50]})
+    assert len(compare_folders(a, b).moved) == 1
+
+
+def test_what_is_gone_is_a_move_and_what_is_new_is_not(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a", LOW), make(tmp_path / "b", LOW, label="Renamed")
+    found = compare_folders(a, b)
+    assert found.moved == ["toy Ours: gone"]
+    assert found.notes == ["toy Renamed: new"]
+    (b.root / "manifests" / "toy.json").rename(b.root / "manifests" / "other.json")
+    manifest = json.loads((b.root / "manifests" / "other.json").read_text())
+    b.write_manifest("other", {**manifest, "name": "other"})
+    assert compare_folders(a, b).moved == ["toy: gone"]
+    c = make(tmp_path / "c", LOW)
+    shutil.rmtree(c.root / folder_of("toy", "ours", "id", 2))
+    assert compare_folders(a, c).moved == ["toy Ours seed 2: gone"]
+    assert not compare_folders(c, a).moved
+
+
+def test_one_seed_cannot_be_tested(tmp_path: Path) -> None:
+    found = compare_folders(make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", [0.5], job="new"))
+    assert not found.moved
+    assert found.notes == ["2 cells cannot be tested: one seed on a side"]
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    make(tmp_path / "a", LOW)
+    refused = run_here("diff", tmp_path / "a", tmp_path / "b")
+    assert refused.returncode == 2
+    assert "no results in" in refused.stderr

@@ -1,0 +1,73 @@
+"""`explain`: what is said of a cell is what its table shows, with the runs behind it."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.errors import UserError
+from benchmark.explain import explain
+from benchmark.store import Store, folder_of
+from tests.conftest import run_here, tables_of
+from tests.test_tables import MANIFEST, fill, record
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Store:
+    """At 50 %: ours 1.0 … 1.4, theirs 1.3, 2.1 … 2.4, so one pair is inverted and W = 16."""
+    store = Store(tmp_path)
+    ours = [0.010, 0.011, 0.012, 0.0125, 0.014]
+    theirs = [0.013, 0.021, 0.022, 0.023, 0.024]
+    for method, risks in (("ours", ours), ("theirs", theirs)):
+        runs = [record(seed, {"SR": (0.1, risk)}, job=f"{method}-id", method=method) for seed, risk in enumerate(risks)]
+        for run in runs:
+            run["provenance"] = {"environments": ["here"], "commit": f"commit-{method}"}
+        fill(store, method, runs)
+    store.write_manifest("toy", MANIFEST)
+    return store
+
+
+def test_the_runs_and_the_test_behind_a_cell(results: Store) -> None:
+    text = explain(MANIFEST, "theirs", 50, results)
+    cell = tables_of(MANIFEST, results)[0].cells["50", "Theirs"]
+    assert f"Theirs read with SR: {cell.mean}±{cell.std} (mean 2.060000" in text
+    assert "1       2.100000    theirs-id  commit-theirs" in text
+    assert "4       1.400000    ours-id  commit-ours" in text
+    assert "Ours against Theirs: two-sided Wilcoxon rank-sum test, exact" in text
+    assert "statistic W = 16 (rank sum of Ours among both), p = 0.015873, smallest attainable p 0.007937" in text
+    assert "Ours is significantly better at level 0.05." in text
+    assert f"{results.root / folder_of('toy', 'theirs', 'theirs-id', 0).parent}/seed-<n>/record.json" in text
+
+
+def test_other_tests_and_corrections(results: Store) -> None:
+    paired = explain({**MANIFEST, "test": "paired"}, "Theirs", 50, results)
+    assert "statistic W = 15 (sum of the ranks of the pairs in which Ours is lower), p = 0.062500" in paired
+    corrected = explain({**MANIFEST, "holm": "column"}, "Theirs", 50, results)
+    assert "corrected by Holm over the rows of a column: p = 0.031746" in corrected
+    elsewhere = explain(MANIFEST, "Theirs", 49.5, results)
+    assert "at coverage 49.5" in elsewhere
+
+
+def test_what_is_not_compared(results: Store) -> None:
+    assert "Ours is the reference: it is compared with nothing." in explain(MANIFEST, "Ours", 50, results)
+    assert "No run of the reference is there" in explain({**MANIFEST, "reference": "Late"}, "Ours", 50, results)
+    with pytest.raises(UserError, match="did you mean 'Theirs'"):
+        explain(MANIFEST, "their", 50, results)
+    late = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
+    with pytest.raises(UserError, match="Late has no run with a risk at 50 %"):
+        explain({**MANIFEST, "entries": late}, "Late", 50, results)
+
+
+def test_the_command(results: Store, tmp_path: Path) -> None:
+    shown = run_here("explain", "toy", "theirs", "50", "--results", results.root)
+    assert (shown.returncode, "W = 16" in shown.stdout) == (0, True)
+    turned = run_here("explain", "toy", "ours", "50", "--reference", "theirs", "--results", results.root)
+    assert "W = 39" in turned.stdout
+    assert "Theirs is significantly worse" in turned.stdout
+    for words, message in (
+        (("toys", "ours", "50"), "did you mean 'toy'"),
+        (("toy", "ours", "150"), "up to 100"),
+        (("toy", "ours", "50", "--reference", "x"), "not among the methods shown"),
+    ):
+        refused = run_here("explain", *words, "--results", results.root)
+        assert (refused.returncode, message in refused.stderr) == (2, True), refused.stderr
+    assert run_here("explain", "toy", "ours", "50", "--results", tmp_path / "none").returncode == 2
