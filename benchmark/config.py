@@ -167,6 +167,10 @@ class TaskConfig:
     """An interrupted job loses at most about this much work."""
     method: dict[str, Any] = field(default_factory=dict)
     """Settings by method file (for all its labels) or by label."""
+    tune: dict[str, Any] = field(default_factory=dict)
+    """What `tune` tries, by method file or label: field → values."""
+    tune_val: float = 0.2
+    """The share of the training images that trials are compared on."""
 
     def __post_init__(self) -> None:
         check(
@@ -188,6 +192,12 @@ class TaskConfig:
         )
         for name, settings in self.method.items():
             check(isinstance(settings, Mapping), f"method.{name} must be a table, got {settings!r}")
+        for name, grid in self.tune.items():
+            check(
+                isinstance(grid, Mapping) and all(isinstance(values, list) and values for values in grid.values()),
+                f"tune.{name} must be a table of lists, e.g. weight = [0.1, 0.5]",
+            )
+        check(0 < self.tune_val < 1, f"tune_val must lie between 0 and 1, got {self.tune_val:g}")
 
 
 def check_coverages(coverages: Iterable[float]) -> None:

@@ -1,0 +1,115 @@
+"""`tune`: try the grid of a method on held-out training images, keep every trial, write the winner as a task file."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from benchmark import render
+from benchmark.commands.options import (
+    add_data_folders,
+    add_results,
+    add_speed,
+    folders_of,
+    positive,
+    read_tasks,
+)
+from benchmark.commands.run import MakeRegistry, add_plan, add_plugins, check_plan, show_plan
+from benchmark.commands.tables import write_files
+from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
+from benchmark.config import task_path
+from benchmark.names import match_labels
+from benchmark.store import Store, read_json, write_atomically, write_json
+
+if TYPE_CHECKING:
+    from benchmark.jobs import Methods, Suite
+
+HELP = "search the settings of a method on held-out training images"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="a task by name or file; its [tune] tables are the grids")
+    parser.add_argument("method", metavar="METHOD", help="the method by its label (see: list)")
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="FIELD=V,V",
+        help="values to try instead of the task's grid (repeatable; all combinations)",
+    )
+    seeds = "seeds 0..N-1 of each trial, whose mean counts (default: 1)"
+    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help=seeds)
+    add_results(parser)
+    add_plugins(parser)
+    add_data_folders(parser)
+    add_speed(parser)
+    add_plan(parser)
+    add_training(parser)
+
+
+def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
+    check_plan(arguments)
+    methods, folders, store = make_registry(arguments.plugin), folders_of(arguments), Store(arguments.results)
+    suite, label = make_trials(arguments, methods)
+    if arguments.dry_run:
+        return show_plan([suite], store, arguments, methods, folders)
+    devices = devices_for([suite], arguments)
+    store.check_writable()
+    failures = run_suites([suite], store, arguments, methods, folders, devices)
+    if not arguments.max_steps:
+        keep_trials(suite, label, arguments, methods, store)
+    return report_failures(failures)
+
+
+def make_trials(arguments: argparse.Namespace, methods: "Methods") -> "tuple[Suite, str]":
+    """The grid as a suite on the task with a part of its training images held out."""
+    from benchmark.jobs import Suite
+    from benchmark.planner import Planner, check_settings, label_owners
+    from benchmark.planning import check_recipe, find_data
+    from benchmark.tuning import find_grid, trial_entries
+
+    owners = label_owners(methods)
+    label = match_labels([arguments.method], owners)[0]
+    (task,) = read_tasks([arguments.task], arguments)
+    held_out = [f"data.val={task.tune_val}", "data.official_val=false", "data.val_images=0"]
+    (task,) = read_tasks([arguments.task], arguments, held_out)
+    check_settings(task, methods, owners)
+    trials = find_grid(task, label, owners[label], arguments.grid)
+    data = find_data(task, folders_of(arguments), required=arguments.probe or not arguments.dry_run)
+    check_recipe(task, data.facts)
+    if data.remark:
+        print(f"{task.name}: {data.remark}", file=sys.stderr)
+    planner = Planner(task, methods, data.sha256, arguments.max_steps)
+    entries = trial_entries(planner, methods, label, trials, range(arguments.seeds))
+    return Suite(task, entries, task.coverages, task.reference, {}, data.sha256, data.facts, data.remark), label
+
+
+def keep_trials(suite: "Suite", label: str, arguments: argparse.Namespace, methods: "Methods", store: Store) -> None:
+    """Into the ledger go all trials; the winner goes into the task file."""
+    from benchmark.tuning import add_to_ledger, choose, find_grid, ledger_sheets, read_trials, trials_sheet, tuned_task
+
+    task, owner = suite.task, suite.entries[0].method
+    names = find_grid(task, label, owner, arguments.grid)[0]
+    trials = read_trials(suite.entries, names, methods.get(owner), store)
+    chosen = choose(trials, range(arguments.seeds))
+    folder = store.root / "tune"
+    before = read_json(folder / f"{task.name}.json") or {}
+    fixed = {"task": task.name, "title": task.title, "extends": extended(arguments.task)}
+    ledger = add_to_ledger(before | fixed, label, split_of(suite), trials, chosen)
+    write_json(folder / f"{task.name}.json", ledger)
+    write_files(folder, task.name, ledger_sheets(ledger))
+    path = folder / f"{task.name}-tuned.toml"
+    write_atomically(path, tuned_task(ledger).encode())
+    if not arguments.quiet:
+        print(render.markdown([trials_sheet(label, trials, chosen.job if chosen else "")]))
+        print(f"Ledger: {folder / task.name}.md; run the winner with: python run_all.py --datasets {path}")
+
+
+def extended(task: str) -> str:
+    """How the tuned task names the one it extends: by name, or by the whole path of a file."""
+    path = task_path(task)
+    return str(path.resolve()) if task.endswith(".toml") or "/" in task else path.stem
+
+
+def split_of(suite: "Suite") -> str:
+    held_out = round(suite.task.data.val * suite.facts.num_train)
+    return f"{suite.task.data.val:.0%} of the training images ({held_out:,}), drawn by the seed"
