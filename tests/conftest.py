@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = Folders(Path("nowhere"), Path("nowhere"))
 """For tasks whose images are made in memory."""
 PLENTY = 10**12
+LEFT_OUT = pytest.StashKey[int]()
 
 TINY = """
 title = "tiny digits"
@@ -84,6 +85,23 @@ size = 2
 [method.snapshot_ensemble]
 cycles = 2
 """
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that need pdflatex run only where they are asked for."""
+    if config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("latex")]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+    config.stash[LEFT_OUT] = len(left_out)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(
+            f"{config.stash[LEFT_OUT]} LaTeX tests were left out; with pdflatex installed: pytest -m latex"
+        )
 
 
 @pytest.fixture
