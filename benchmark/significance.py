@@ -196,8 +196,8 @@ def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Shee
         numbers.append({"column": column.name, "n": len(gains), **dict(zip(names, parts.mean(0), strict=True))})
     caption = (
         f"Gain over {base.name} on {manifest['title']}: fall of the AUGRC ×10³, mean±std over seeds. Better ranking: "
-        f"what the method's AUROC would give at {base.name}'s accuracy; better classifier: the rest. They sum to the "
-        "gain."
+        f"what the method's AUROC would give at the accuracy of {base.name}; better classifier: the rest. They sum to "
+        "the gain."
     )
     heading = ("method", "gain", "better ranking", "better classifier")
     return [Sheet("gain", caption, heading, tuple(lines), numbers=tuple(numbers))] if lines else []

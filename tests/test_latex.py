@@ -13,14 +13,14 @@ from benchmark.config import load_task
 from benchmark.published import load_tables
 from benchmark.settings import settings_sheets
 from benchmark.significance import build_statistics
-from benchmark.store import Store, folder_of
+from benchmark.store import Store
 from benchmark.tables import complete
 from benchmark.tuning import Trial, add_to_ledger, ledger_sheets
 from benchmark.verdicts import build_companion
 from methods import Registry
 from tests.conftest import tables_of
 from tests.test_published import published_as_runs
-from tests.test_tables import MANIFEST, fill, record
+from tests.test_tables import many_columns
 
 pytestmark = pytest.mark.latex
 
@@ -38,20 +38,6 @@ def compile_latex(text: str, folder: Path, name: str) -> str:
 
 def pages(log: str) -> int:
     return int(log.split("Output written on")[1].split("(")[1].split(" page")[0])
-
-
-def many_columns(folder: Path) -> tuple[dict[str, Any], Store]:
-    """Runs with every mark a table can have: missing, diverged, an oracle, notes, odd names."""
-    store = Store(folder)
-    curve = [0.0] * 201
-    oracle = {"risk": curve, "expected_risk": curve}
-    fill(store, "ours", [record(seed, {"SR": (0.1 + seed / 1000, 0.01)}, oracle=oracle) for seed in range(5)])
-    scores = [{"head": (0.2, 0.2 + seed / 100), "SR": (0.1, 0.1)} for seed in range(4)]
-    fill(store, "theirs", [record(seed, each, notes=["100% & more_ #1"]) for seed, each in enumerate(scores)])
-    store.write_record(folder_of("toy", "theirs", "id", 4), {"seed": 4, "diverged": "loss is nan", "provenance": {}})
-    odd = {"label": "A_b & c% #1~^x", "method": "late", "job": "id", "seeds": [0]}
-    entries = [*MANIFEST["entries"], odd]
-    return {**MANIFEST, "title": "toy_data (8×8) < 50%", "entries": entries, "baseline": "Ours"}, store
 
 
 def test_tables_and_statistics_of_a_task(tmp_path: Path) -> None:

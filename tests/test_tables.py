@@ -59,6 +59,20 @@ MANIFEST = {
 }
 
 
+def many_columns(folder: Path) -> tuple[dict[str, Any], Store]:
+    """Runs with every mark a table can have: missing, diverged, an oracle, notes, odd names."""
+    store = Store(folder)
+    curve = [0.0] * 201
+    oracle = {"risk": curve, "expected_risk": curve}
+    fill(store, "ours", [record(seed, {"SR": (0.1 + seed / 1000, 0.01)}, oracle=oracle) for seed in range(5)])
+    scores = [{"head": (0.2, 0.2 + seed / 100), "SR": (0.1, 0.1)} for seed in range(4)]
+    fill(store, "theirs", [record(seed, each, notes=["100% & more_ #1"]) for seed, each in enumerate(scores)])
+    store.write_record(folder_of("toy", "theirs", "id", 4), {"seed": 4, "diverged": "loss is nan", "provenance": {}})
+    odd = {"label": "A_b & c% #1~^x", "method": "late", "job": "id", "seeds": [0]}
+    entries = [*MANIFEST["entries"], odd]
+    return {**MANIFEST, "title": "toy_data (8×8) < 50%", "entries": entries, "baseline": "Ours"}, store
+
+
 def test_golden_markdown(store: Store) -> None:
     table = render.markdown_table(tables_of(MANIFEST, store)[0])
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
