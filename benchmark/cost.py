@@ -1,7 +1,7 @@
 """What a plan will cost: device-hours from the step times of earlier records, or of a few steps measured now."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -79,10 +79,13 @@ def steps_per_epoch(job: Job, facts: Facts) -> int:
     return len(batch_bounds(facts.num_train - held_out, job.task.batch_size))
 
 
-def measure_paces(jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device) -> Paces:
+def measure_paces(
+    jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device, tell: Callable[[str], None]
+) -> Paces:
     """A few steps of each phase of each kind of job, the first ones untimed."""
-    paces = Paces()
-    for job in {job.id: job for job in jobs if job.epochs}.values():
+    paces, kinds = Paces(), {job.id: job for job in jobs if job.epochs}
+    for index, job in enumerate(kinds.values()):
+        tell(f"measuring {job.task.name} {job.label} ({index + 1} of {len(kinds)})")
         make_deterministic(job.task.threads, device)
         data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1))
         trainer = Trainer(replace(job, max_steps=0), methods, data, device)

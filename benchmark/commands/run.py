@@ -112,7 +112,8 @@ def show_plan(
 
     def pace(jobs: "Sequence[Job]") -> Paces:
         if arguments.probe:
-            return measure_paces(jobs, folders, methods, torch.device(device_name(arguments.device)))
+            device = torch.device(device_name(arguments.device))
+            return measure_paces(jobs, folders, methods, device, lambda line: print(line, file=sys.stderr))
         return known_paces(jobs, store, kind)
 
     described = describe_plan(suites, store, share=not arguments.no_shared_warmup, pace=pace)
