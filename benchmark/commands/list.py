@@ -9,9 +9,10 @@ from tabulate import tabulate
 from benchmark.commands.run import MakeRegistry, add_plugins
 from benchmark.config import load_task, task_names
 from benchmark.post_hoc import POST_HOC
+from benchmark.published import load_tables
 from benchmark.scores import TITLES
 
-HELP = "methods, tasks and scores, one line each"
+HELP = "methods, tasks, published tables and scores, one line each"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,9 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
             for label, name, method in found
         ],
         "tasks": [{"task": name, "title": load_task(name).title} for name in task_names()],
+        "published tables": [
+            {"table": table.name, "task": table.task, "title": table.title} for table in load_tables(["all"])
+        ],
         "scores": [
             {"score": name, "read from": "any method" if name in POST_HOC else "its own method", "title": title}
             for name, title in TITLES.items()

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tables",
         nargs="+",
         metavar="NAME",
-        help="tables by name (configs/tables/), or 'all'; 'settings' prints the settings tables of the configs",
+        help="tables by name (see: list), or 'all'; 'settings' prints the settings tables of the configs",
     )
     parser.add_argument(
         "--scale",
