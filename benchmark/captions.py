@@ -5,8 +5,8 @@ from typing import Any
 
 from benchmark.cells import Cells
 from benchmark.columns import Column, single
-from benchmark.markers import FAMILIES, compared, family_sizes
-from benchmark.stats import LEVEL, TESTS, seeds_needed, smallest_p
+from benchmark.markers import FAMILIES, attainable, compared, family_sizes
+from benchmark.stats import LEVEL, TESTS, seeds_needed, smallest_of
 
 KEPT = {
     "percentile_risk": " Kept are all at or above a percentile of the confidence, more than the coverage says on ties."
@@ -41,18 +41,26 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells
     """The smallest p that the numbers of runs at hand can reach, and the seeds it takes for a marker."""
     if "markers" not in manifest["shows"]:
         return []
-    reference = next((column for column in columns if column.name == manifest["reference"]), None)
-    if reference is None or not reference.records:
-        return [f"No run of the reference method {manifest['reference']} is there: no comparison."]
-    family = max(family_sizes(compared(cells), manifest["holm"]).values(), default=1)
-    held, notes = len(reference.records), []
-    for n in sorted({len(cells[key].values) for key in compared(cells)}):
-        p = smallest_p(held, n, manifest["test"])
-        against = f"{min(held, n)} pairs" if manifest["test"] == "paired" else f"{held} against {n}"
-        times = f", after correction for {family} comparisons {min(1.0, family * p):.4f}" if manifest["holm"] else ""
-        impossible = f"; no marker is possible before {seeds_needed(manifest['test'], family)} seeds"
-        notes.append(f"Smallest attainable p, {against}: {p:.4f}{times}{impossible if family * p >= LEVEL else ''}.")
-    return notes
+    reference, test = manifest["reference"], manifest["test"]
+    names = [column.name for column in columns if column.records]
+    if reference not in names:
+        one_each = any(name.startswith(f"{reference}@") for name in names)
+        return [f"{reference} is trained for one coverage at a time: no comparison." if one_each else no_run(reference)]
+    keys = compared(cells)
+    at_best, sizes = attainable(cells, keys, reference, test, manifest["holm"]), family_sizes(keys, manifest["holm"])
+    notes: dict[str, None] = {}
+    for key in sorted(keys, key=lambda key: at_best[key]):
+        ours, theirs = cells[key[0], reference].by_seed, cells[key].by_seed
+        p, pairs = smallest_of(test, ours, theirs), len(set(ours) & set(theirs))
+        against = f"{pairs} pairs" if test == "paired" else f"{len(ours)} against {len(theirs)}"
+        times = f", corrected for {sizes[key]} comparisons {at_best[key]:.4f}" if manifest["holm"] else ""
+        needed = f"; no marker is possible before {seeds_needed(test, sizes[key])} seeds"
+        notes[f"Smallest attainable p, {against}: {p:.4f}{times}{needed if at_best[key] >= LEVEL else ''}."] = None
+    return list(notes)
+
+
+def no_run(reference: str) -> str:
+    return f"No run of the reference method {reference} is there: no comparison."
 
 
 def is_provisional(columns: Sequence[Column]) -> bool:

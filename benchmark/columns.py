@@ -25,6 +25,8 @@ class Column:
     """Why there is nothing to show."""
     published: bool = True
     """Whether the score is the one the method was published with."""
+    epoch: int | None = None
+    """The state after so many epochs; None is the one the task tests."""
     coverage: float | None = None
     parts: "tuple[Column, ...]" = ()
     """One training for each coverage: each fills its own row."""
@@ -60,7 +62,7 @@ def pick(name: str, found: Sequence[Column]) -> Column:
         return exact
     owner = max((c for c in found if name.startswith(f"{c.name}+")), key=lambda column: len(column.name))
     reason = "its runs have no such score" if owner.records else owner.reason
-    return replace(owner, name=name, records=(), diverged=(), reason=reason)
+    return replace(owner, name=name, records=(), diverged=() if owner.records else owner.diverged, reason=reason)
 
 
 def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store) -> list[Column]:
@@ -77,6 +79,7 @@ def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store)
         wanted=len(folders),
         diverged=tuple(record for _, record in found if "diverged" in record),
         reason=entry.get("reason", ""),
+        epoch=epoch,
         coverage=entry.get("coverage"),
     )
     if not records:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isnan
+from pathlib import Path
 from typing import Any
 
 from benchmark.cells import Cell, Row
 from benchmark.columns import Column, load_columns
-from benchmark.stats import LEVEL, Summary, holm, welch_p
+from benchmark.stats import LEVEL, Summary, holm, welch
 from benchmark.store import Store, folder_of
 from benchmark.tables import complete, fill_cell, risk_rows
 from benchmark.verdicts import mean_std
@@ -28,7 +30,7 @@ class Difference:
 
 
 def compare_folders(old: Store, new: Store) -> Difference:
-    found, seen = Difference(), set[Any]()
+    found, seen = Difference(), set[Path]()
     tables = [named(store.manifests(), "") | named(store.paper_manifests(), "paper/") for store in (old, new)]
     for name, ours in tables[0].items():
         if name not in tables[1]:
@@ -49,7 +51,7 @@ def compare_tables(
     manifests: tuple[dict[str, Any], dict[str, Any]],
     stores: tuple[Store, Store],
     found: Difference,
-    seen: set[Any],
+    seen: set[Path],
 ) -> None:
     """Entries with the same job by their records, the rest by their cells."""
     old, new = ({entry_key(e): e for e in m["entries"]} for m in manifests)
@@ -58,6 +60,9 @@ def compare_tables(
     changed = []
     for key in (key for key in old if key in new):
         common = sorted(set(old[key]["seeds"]) & set(new[key]["seeds"]))
+        lost = sorted(set(old[key]["seeds"]) - set(new[key]["seeds"]))
+        if lost and common:
+            found.moved.append(f"{name} {label(key)} seed {', '.join(map(str, lost))}: gone")
         if old[key]["job"] != new[key]["job"] or not common:
             changed.append(key)
             continue
@@ -69,10 +74,13 @@ def compare_tables(
     cells = cells_of(manifests[0], [old[key] for key in changed], stores[0])
     others = cells_of(manifests[1], [new[key] for key in changed], stores[1])
     for place, cell in cells.items():
-        if place in others:
-            found.tested[name, " ".join(place)] = (cell, others[place])
+        what = f"{place[0]} {place[1]}"
+        if place not in others:
+            found.moved.append(f"{name} {what}: gone")
         else:
-            found.moved.append(f"{name} {' '.join(place)}: gone")
+            found.tested[name, what] = (cell, others[place])
+            if others[place].diverged > cell.diverged:
+                found.moved.append(f"{name} {what} %: {others[place].missing}, before {cell.missing or 'all there'}")
 
 
 def entry_key(entry: dict[str, Any]) -> tuple[str, float | None]:
@@ -83,7 +91,7 @@ def label(key: tuple[str, float | None]) -> str:
     return key[0] if key[1] is None else f"{key[0]}@{key[1]:g}"
 
 
-def compare_runs(what: str, folder: Any, stores: tuple[Store, Store], found: Difference) -> None:
+def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Difference) -> None:
     old, new = (store.read_record(folder) for store in stores)
     if old is None or new is None:
         if old is not None:
@@ -132,8 +140,8 @@ def moved_cells(found: Difference) -> list[str]:
     """Cells that differ by Welch's test with Holm's correction over all of them, and by more than the margin."""
     p_values = {}
     for key, (old, new) in found.tested.items():
-        p = welch_p(*(Summary(*mean_std(cell.values), len(cell.values)) for cell in (old, new)))
-        if p == p:
+        p = welch(*(Summary(*mean_std(cell.values), len(cell.values)) for cell in (old, new))).p
+        if not isnan(p):
             p_values[key] = p
     if len(p_values) < len(found.tested):
         found.notes.append(f"{len(found.tested) - len(p_values)} cells cannot be tested: one seed on a side")

@@ -10,7 +10,7 @@ from benchmark.columns import Column, load_columns
 from benchmark.errors import UserError
 from benchmark.markers import FAMILIES
 from benchmark.names import match_name
-from benchmark.stats import LEVEL, TESTS, run_test, smallest_p
+from benchmark.stats import LEVEL, TESTS, run_test, smallest_of
 from benchmark.store import Store, folder_of
 from benchmark.tables import complete, fill, risk_rows
 
@@ -49,6 +49,7 @@ def runs_text(column: Column, row: Row, cell: Cell) -> str:
     values = np.asarray(cell.values)
     spread = f", sample std {values.std(ddof=1):.4f}" if len(values) > 1 else ""
     score = f" read with {part.score}" if part.score else ""
+    score += f" after epoch {part.epoch} (at_epochs in the record)" if part.epoch else ""
     heading = f"{column.name}{score}: {cell.mean}±{cell.std} {cell.missing}".rstrip()
     grid = tabulate(lines, ["seed", "risk (%)", "job", "commit"], tablefmt="simple", disable_numparse=True)
     return f"{heading} (mean {values.mean():.6f}, population std {values.std():.6f}{spread})\n{grid}"
@@ -62,7 +63,7 @@ def test_text(manifest: dict[str, Any], name: str, cell: Cell, against: Cell) ->
         return "No seed is in both: no comparison."
     kind = f"sum of the ranks of the pairs in which {reference} is lower"
     statistic = kind if manifest["test"] == "paired" else f"rank sum of {reference} among both"
-    smallest = smallest_p(len(against.values), len(cell.values), manifest["test"])
+    smallest = smallest_of(manifest["test"], against.by_seed, cell.by_seed)
     lines = [
         f"{reference} against {name}: {TESTS[manifest['test']]}",
         f"statistic W = {outcome.statistic:g} ({statistic}), p = {outcome.p:.6f}, smallest attainable p {smallest:.6f}",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import isnan
 
 from benchmark.cells import Cells, Row
-from benchmark.stats import LEVEL, Outcome, holm, run_test, smallest_p
+from benchmark.stats import LEVEL, Outcome, holm, run_test, smallest_of
 
 FAMILIES = {"row": "the columns of a row", "column": "the rows of a column", "table": "the whole table"}
 """What Holm's correction may go over, as a caption calls it."""
@@ -33,19 +33,24 @@ def run_tests(cells: Cells, reference: str, test: str) -> dict[Key, Outcome]:
 def judge(
     cells: Cells, outcomes: dict[Key, Outcome], rows: Sequence[Row], reference: str, test: str, family: str
 ) -> Cells:
-    """Verdicts from outcomes, after a correction."""
+    """Verdicts from outcomes, after a correction. Never more than the numbers of runs can support."""
     corrected = correct({key: outcome.p for key, outcome in outcomes.items()}, family)
-    sizes = family_sizes(outcomes, family)
+    at_best = attainable(cells, outcomes, reference, test, family)
     lower_is_better = {row.label: row.lower_is_better for row in rows}
     marked = dict(cells)
     for key, outcome in outcomes.items():
-        smallest = smallest_p(len(cells[key[0], reference].values), len(cells[key].values), test)
         verdict = "tie"
-        if corrected[key] < LEVEL and smallest * sizes[key] < LEVEL:
+        if max(corrected[key], at_best[key]) < LEVEL:
             verdict = "better" if (outcome.lean > 0) == lower_is_better[key[0]] else "worse"
         shown = corrected[key] if family else float("nan")
         marked[key] = replace(cells[key], verdict=verdict, p=outcome.p, corrected_p=shown)
     return marked
+
+
+def attainable(cells: Cells, keys: Iterable[Key], reference: str, test: str, family: str) -> dict[Key, float]:
+    """The corrected p of each comparison if all were as clear as their numbers of runs allow."""
+    smallest = {key: smallest_of(test, cells[key[0], reference].by_seed, cells[key].by_seed) for key in keys}
+    return correct(smallest, family)
 
 
 def families(keys: Iterable[Key], family: str) -> list[list[Key]]:

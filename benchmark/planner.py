@@ -36,14 +36,18 @@ def in_order(labels: Iterable[str], task: TaskConfig) -> list[str]:
 
 
 def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Contestant], **fixed: Any) -> Any:
-    """Defaults ← the task's settings of the file ← the label's own ← the task's settings of the label."""
+    """Defaults ← the task's settings of the file ← the label's own ← the task's settings of the label.
+
+    A file and one of its labels may be called alike: only the file's exact name then means all its labels.
+    """
     of_file: dict[str, Any] = {}
     of_label: dict[str, Any] = {}
+    labels = {canonical(each) for each in method.labels}
     for name, settings in task.method.items():
-        if name != owner and canonical(name) == canonical(label):
-            of_label |= settings
-        elif canonical(name) == canonical(owner):
+        if name == owner or (canonical(name) == canonical(owner) and canonical(name) not in labels):
             of_file |= settings
+        elif canonical(name) == canonical(label):
+            of_label |= settings
     settings = of_file | dict(method.labels[label]) | of_label | fixed
     return build(method.Config, settings, f"{task.name}: method.{label}")
 

@@ -70,7 +70,7 @@ def texts(table: Table | Sheet, show: Callable[[Cell], str], escape: Write, stro
 
 def markdown_cell(cell: Cell) -> str:
     mean = f"**{cell.mean}**" if cell.best else f"<u>{cell.mean}</u>" if cell.second else cell.mean
-    spread = f"±{cell.std}" if cell.wanted > 1 else ""
+    spread = f"±{cell.std}" if len(cell.values) > 1 else ""
     return " ".join(filter(None, [mean + spread, {"better": "•", "worse": "◦"}.get(cell.verdict, ""), cell.missing]))
 
 
@@ -146,7 +146,7 @@ def latex_table(table: Table | Sheet) -> str:
 
 def latex_cell(cell: Cell) -> str:
     mean = rf"\textbf{{{cell.mean}}}" if cell.best else rf"\underline{{{cell.mean}}}" if cell.second else cell.mean
-    spread = rf"$\pm${cell.std}" if cell.wanted > 1 else ""
+    spread = rf"$\pm${cell.std}" if len(cell.values) > 1 else ""
     marker = {"better": r"\,$\bullet$", "worse": r"\,$\circ$"}.get(cell.verdict, "")
     return mean + spread + marker + (f" {cell.missing}" if cell.missing else "")
 

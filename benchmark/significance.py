@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmark.cells import Cells, Row
 from benchmark.columns import Column, single
-from benchmark.markers import compared, family_sizes, judge, run_tests
+from benchmark.markers import attainable, compared, family_sizes, judge, run_tests
 from benchmark.metrics import sampling_variance, split_gain
 from benchmark.sheet import Sheet
 from benchmark.stats import (
@@ -18,7 +18,6 @@ from benchmark.stats import (
     paired_difference,
     probability_of_best,
     seeds_needed,
-    smallest_p,
 )
 from benchmark.tables import average_ranks, fill, risk_rows, run_values, wins_ties_losses
 
@@ -54,14 +53,14 @@ def corrected_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequen
     outcomes = {test: run_tests(cells, reference, test) for test in ("exact", "paired")}
     for _, test, family in WAYS:
         marked = judge(cells, outcomes[test], rows, reference, test, family)
-        sizes = family_sizes(compared(marked), family)
+        keys = compared(marked)
+        sizes, at_best = family_sizes(keys, family), attainable(marked, keys, reference, test, family)
         for name in names:
-            keys = [key for key in sizes if key[1] == name]
-            pairs = {key: (len(marked[key[0], reference].values), len(marked[key].values)) for key in keys}
-            possible = any(smallest_p(*pairs[key], test) * sizes[key] < LEVEL for key in keys)
+            own = [key for key in keys if key[1] == name]
+            possible = any(at_best[key] < LEVEL for key in own)
             found = wins_ties_losses(rows, name, marked, reference)
-            needed = seeds_needed(test, max((sizes[key] for key in keys), default=1))
-            texts[name].append(found if possible else f"needs {needed} seeds")
+            needed = f"needs {seeds_needed(test, max((sizes[key] for key in own), default=1))} seeds" if own else "–"
+            texts[name].append(found if possible else needed)
             numbers.append({"column": name, "test": test, "holm": family, "w/t/l": found, "possible": possible})
     return Sheet(
         "corrected",
@@ -118,8 +117,10 @@ def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
 def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
     """Average ranks under resampling of seeds, of the columns that have every cell."""
     whole = [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
-    held = [set(cells[row.label, name].by_seed) for name in whole for row in rows]
-    seeds = sorted(set.intersection(*held)) if held else []
+    held = {name: set.intersection(*(set(cells[row.label, name].by_seed) for row in rows)) for name in whole}
+    usual = max(held.values(), key=lambda seeds: (list(held.values()).count(seeds), len(seeds)), default=set())
+    whole, short = ([name for name in whole if (held[name] >= usual) == enough] for enough in (True, False))
+    seeds = sorted(usual)
     if len(whole) < 2 or len(seeds) < 2:
         return []
     values = np.array([[[cells[row.label, name].by_seed[s] for row in rows] for s in seeds] for name in whole])
@@ -142,7 +143,10 @@ def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
             "P(best): share of draws with the lowest average rank.",
             ("method", "avg. rank", "mean of draws", "95 % of draws", "P(best)"),
             tuple(lines),
-            ("With few seeds the draws show less than there is: five seeds have 126 different draws.",),
+            (
+                "With few seeds the draws show less than there is: five seeds have 126 different draws.",
+                *([f"Left out, as they lack seeds that most have: {', '.join(short)}."] if short else []),
+            ),
             tuple(numbers),
         )
     ]
@@ -191,7 +195,8 @@ def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Shee
         if column.name == base.name or not len(gains):
             continue
         parts = 1000 * np.column_stack([gains.sum(axis=1), gains])
-        lines.append((column.name, *(f"{m:+z.2f}±{s:.2f}" for m, s in zip(parts.mean(0), parts.std(0), strict=True))))
+        spreads = [f"±{spread:.2f}" if len(gains) > 1 else "" for spread in parts.std(0)]
+        lines.append((column.name, *(f"{m:+z.2f}{s}" for m, s in zip(parts.mean(0), spreads, strict=True))))
         names = ("gain", "ranking", "classifier")
         numbers.append({"column": column.name, "n": len(gains), **dict(zip(names, parts.mean(0), strict=True))})
     caption = (

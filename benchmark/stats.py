@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, ranksums, t, ttest_ind_from_stats
 
 LEVEL = 0.05
+NOISE_DECIMALS = 9
+"""Values that differ only by the noise of floating-point sums are ties."""
 Array = NDArray[np.float64]
 
 
@@ -72,7 +74,7 @@ def rank_sum(p_value: Callable[[Sequence[float], Sequence[float]], float], a: Ar
 
 
 def signed_rank(a: Array, b: Array) -> Outcome:
-    differences = b - a
+    differences = np.round(b - a, NOISE_DECIMALS)
     ranks = rankdata(np.abs(differences[differences != 0]))
     signs = np.sign(differences[differences != 0])
     return Outcome(signed_rank_p(list(differences)), float(ranks[signs > 0].sum()), float((ranks * signs).sum()))
@@ -94,7 +96,15 @@ def run_test(test: str, reference: Mapping[int, float], other: Mapping[int, floa
     if not reference or not other:
         return None
     p_value = {"exact": exact_rank_sum_p, "ranksums": normal_rank_sum_p}[test]
-    return rank_sum(p_value, np.asarray(list(reference.values())), np.asarray(list(other.values())))
+    a, b = (np.round(list(values.values()), NOISE_DECIMALS) for values in (reference, other))
+    return rank_sum(p_value, a, b)
+
+
+def smallest_of(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """The smallest p that the named test can reach with these runs."""
+    pairs = len(set(reference) & set(other))
+    n, m = (pairs, pairs) if test == "paired" else (len(reference), len(other))
+    return smallest_p(n, m, test)
 
 
 def paired(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[Array, Array]:
@@ -138,19 +148,29 @@ class Summary:
         return self.std * sqrt(self.n / (self.n - 1))
 
 
-def welch_p(a: Summary, b: Summary) -> float:
-    """Two-sided p of Welch's test; NaN where a side has a single run. Without any spread, what differs differs."""
+@dataclass(frozen=True)
+class Welch:
+    """Of two means: p of their equality, and the half width of the interval of their difference."""
+
+    p: float
+    half_width: float
+
+
+def welch(a: Summary, b: Summary) -> Welch:
+    """Welch's test; NaN where a side has a single run. Without any spread, what differs differs."""
     if min(a.n, b.n) < 2:
-        return nan
+        return Welch(nan, nan)
     if a.std == b.std == 0:
-        return 1.0 if a.mean == b.mean else 0.0
+        return Welch(1.0 if a.mean == b.mean else 0.0, 0.0)
     found = ttest_ind_from_stats(a.mean, a.sample_std, a.n, b.mean, b.sample_std, b.n, equal_var=False)
-    return float(found.pvalue)
+    of_a, of_b = a.sample_std**2 / a.n, b.sample_std**2 / b.n
+    freedom = (of_a + of_b) ** 2 / (of_a**2 / (a.n - 1) + of_b**2 / (b.n - 1))
+    return Welch(float(found.pvalue), float(t.ppf(1 - LEVEL / 2, freedom) * sqrt(of_a + of_b)))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Of paired runs: mean, half width of its t interval, and the correlation of the two over seeds."""
+    """Of paired runs: mean, half width of its t interval, and the correlation of the two over at least three seeds."""
 
     mean: float
     half_width: float
@@ -165,7 +185,7 @@ def paired_difference(a: Array, b: Array) -> Difference:
         return Difference(float(difference.mean()) if n else nan, inf, nan, n)
     half_width = t.ppf(1 - LEVEL / 2, n - 1) * difference.std(ddof=1) / sqrt(n)
     spread = a.std() * b.std()
-    correlation = ((a - a.mean()) * (b - b.mean())).mean() / spread if spread else nan
+    correlation = ((a - a.mean()) * (b - b.mean())).mean() / spread if spread and n > 2 else nan
     return Difference(float(difference.mean()), float(half_width), float(correlation), n)
 
 

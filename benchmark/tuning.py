@@ -1,9 +1,11 @@
 """The search for a method's settings: what is tried, on which images it is judged, and what came of it."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,12 @@ def find_grid(task: TaskConfig, label: str, owner: str, asked: Sequence[str]) ->
 
 
 def read_grid(asked: Iterable[str]) -> dict[str, list[str]]:
-    grid = {}
+    grid: dict[str, list[str]] = {}
     for text in asked:
         name, equals, values = text.partition("=")
         if not equals or not all(value.strip() for value in values.split(",")):
             raise UserError(f"--grid '{text}': expected FIELD=VALUE,VALUE, e.g. --grid weight=0.1,0.5,1.0")
-        grid[name.strip()] = [value.strip() for value in values.split(",")]
+        grid.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
     return grid
 
 
@@ -56,6 +58,9 @@ def trial_entries(
     for settings in trials:
         config = resolve_config(planner.task, label, owner, method, **settings)
         typed = {name: getattr(config, name) for name in settings}
+        for name, value in typed.items():
+            if isinstance(value, float) and not isfinite(value):
+                raise UserError(f"{label}: {name} = {value} cannot be tried; expected a finite number")
         jobs = tuple(planner.job(f"{label} {text_of(typed)}", owner, config, seed) for seed in seeds)
         entries[jobs[0].id] = Entry(text_of(typed), owner, jobs)
     return tuple(entries.values())
@@ -72,13 +77,19 @@ class Trial:
     settings: Settings
     job: str
     by_seed: dict[str, float]
+    recipe: str = ""
+    """All but the method's settings, as a hash: only trials that share it can be compared."""
+    split: str = ""
+    """The images it was judged on."""
 
     @property
     def mean(self) -> float:
         return float(np.mean(list(self.by_seed.values()))) if self.by_seed else float("inf")
 
 
-def read_trials(entries: Iterable[Entry], names: Iterable[str], method: type[Contestant], store: Store) -> list[Trial]:
+def read_trials(
+    entries: Iterable[Entry], names: Iterable[str], method: type[Contestant], split: str, store: Store
+) -> list[Trial]:
     """What the finished runs say of the validation images; the test images are not looked at."""
     fields = list(names)
     return [
@@ -86,9 +97,16 @@ def read_trials(entries: Iterable[Entry], names: Iterable[str], method: type[Con
             {name: entry.jobs[0].config[name] for name in fields},
             entry.jobs[0].id,
             {str(job.seed): found for job in entry.jobs if (found := validation_aurc(job, method, store)) is not None},
+            recipe_hash(entry.jobs[0]),
+            split,
         )
         for entry in entries
     ]
+
+
+def recipe_hash(job: Job) -> str:
+    described = {name: value for name, value in job.identity().items() if name not in ("config", "warmup")}
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def validation_aurc(job: Job, method: type[Contestant], store: Store) -> float | None:
@@ -107,15 +125,19 @@ def choose(trials: Sequence[Trial], seeds: Sequence[int]) -> Trial | None:
     return min(whole, key=lambda trial: np.mean([trial.by_seed[seed] for seed in sorted(wanted)]), default=None)
 
 
-def add_to_ledger(
-    ledger: dict[str, Any], label: str, split: str, trials: Sequence[Trial], chosen: Trial | None
-) -> dict[str, Any]:
-    """The ledger of a task with the trials of a method added to those that it had before: none is ever dropped."""
-    known = {trial["job"]: trial for trial in ledger.get("methods", {}).get(label, {}).get("trials", [])}
+def add_to_ledger(ledger: dict[str, Any], label: str, trials: Sequence[Trial], seeds: Sequence[int]) -> dict[str, Any]:
+    """The ledger of a task with the trials of a method added to those that it had before: none is ever dropped.
+
+    The choice is among all trials, old and new, of the same recipe; where none is whole yet, the old one stands.
+    """
+    entry = ledger.get("methods", {}).get(label, {"chosen": "", "trials": []})
+    known = {trial["job"]: Trial(**trial) for trial in entry["trials"]}
     for trial in trials:
-        by_seed = {**known.get(trial.job, {}).get("by_seed", {}), **trial.by_seed}
-        known[trial.job] = {"settings": trial.settings, "job": trial.job, "by_seed": by_seed}
-    entry = {"split": split, "chosen": chosen.job if chosen else "", "trials": list(known.values())}
+        old = known.get(trial.job, trial)
+        settings, by_seed = {**old.settings, **trial.settings}, {**old.by_seed, **trial.by_seed}
+        known[trial.job] = replace(trial, settings=settings, by_seed=by_seed)
+    chosen = choose([trial for trial in known.values() if trial.recipe == trials[0].recipe], seeds)
+    entry = {"chosen": chosen.job if chosen else entry["chosen"], "trials": [vars(trial) for trial in known.values()]}
     return {**ledger, "methods": {**ledger.get("methods", {}), label: entry}}
 
 
@@ -124,26 +146,35 @@ def ledger_sheets(ledger: Mapping[str, Any]) -> list[Sheet]:
     rows, sheets = [], []
     for label, entry in ledger["methods"].items():
         trials = [Trial(**trial) for trial in entry["trials"]]
-        best = next((trial for trial in trials if trial.job == entry["chosen"]), None)
-        seeds = sorted({seed for trial in trials for seed in trial.by_seed}, key=int)
-        rows.append(
-            (label, str(len(trials)), str(sum(bool(t.by_seed) for t in trials)), ", ".join(seeds), entry["split"])
-            + ((text_of(best.settings), f"{1000 * best.mean:.2f}") if best else ("–", "–"))
-        )
+        for recipe in dict.fromkeys(trial.recipe for trial in trials):
+            rows.append((label, *recipe_row([trial for trial in trials if trial.recipe == recipe], entry["chosen"])))
         sheets.append(trials_sheet(label, trials, entry["chosen"]))
-    heading = ("method", "settings tried", "with a result", "seeds", "judged on", "chosen", "AURC ×10³")
-    caption = f"Selection ledger of {ledger['task']}: how many settings each method was given, and on which images."
+    heading = ("method", "settings tried", "with a result", "seeds", "judged on", "recipe", "chosen", "AURC ×10³")
+    caption = (
+        f"Selection ledger of {ledger['task']}: how many settings each method was given, and on which images. Only "
+        "trials of one recipe (data, network, training) are compared with each other."
+    )
     return [Sheet("ledger", caption, heading, tuple(rows)), *sheets]
+
+
+def recipe_row(trials: Sequence[Trial], chosen: str) -> tuple[str, ...]:
+    """What the trials of one recipe come to."""
+    best = next((trial for trial in trials if trial.job == chosen), None)
+    seeds = sorted({seed for trial in trials for seed in trial.by_seed}, key=int)
+    outcome = (text_of(best.settings), f"{1000 * best.mean:.2f}") if best else ("–", "–")
+    counts = (str(len(trials)), str(sum(bool(trial.by_seed) for trial in trials)))
+    return (*counts, ", ".join(seeds), trials[0].split, trials[0].recipe, *outcome)
 
 
 def trials_sheet(label: str, trials: Sequence[Trial], chosen: str) -> Sheet:
     names = list(dict.fromkeys(name for trial in trials for name in trial.settings))
-    ordered = sorted(trials, key=lambda trial: trial.mean)
+    ordered = sorted(trials, key=lambda trial: (trial.recipe, trial.mean))
     rows = [
         (
             *(str(trial.settings.get(name, "–")) for name in names),
             f"{1000 * trial.mean:.2f}" if trial.by_seed else "no result",
             str(len(trial.by_seed)),
+            trial.recipe,
             trial.job,
             "chosen" if trial.job == chosen else "",
         )
@@ -154,7 +185,7 @@ def trials_sheet(label: str, trials: Sequence[Trial], chosen: str) -> Sheet:
         for trial in ordered
         for seed, value in trial.by_seed.items()
     ]
-    heading = (*names, "validation AURC ×10³", "seeds", "job", "")
+    heading = (*names, "validation AURC ×10³", "seeds", "recipe", "job", "")
     return Sheet("trials", f"Every trial of {label}.", heading, tuple(rows), numbers=tuple(numbers))
 
 

@@ -9,21 +9,29 @@ import numpy as np
 from benchmark.cells import Cell, Table
 from benchmark.figures import PublishedCell, published_figures
 from benchmark.sheet import Sheet
-from benchmark.stats import LEVEL, Summary, welch_p
+from benchmark.stats import LEVEL, Summary, Welch, welch
 
 COLUMNS_PER_SHEET = 3
 NOT_COMPARABLE = "not comparable"
 
 
-def verdict(published: PublishedCell, trials: int, ours: Cell) -> tuple[str, float]:
-    """Where our risk lies, by Welch's test from mean, std and n of both; and its p."""
-    values = ours.values
-    p = welch_p(Summary(published.mean, published.std, trials), Summary(*mean_std(values), len(values)))
-    if np.isnan(p):
-        return "one seed", p
-    if p >= LEVEL:
-        return "agrees", p
-    return ("lower" if np.mean(values) < published.mean else "higher"), p
+ROUNDING = 0.005
+"""How far a printed figure may lie from the real one."""
+
+
+def verdict(published: PublishedCell, trials: int, ours: Cell) -> tuple[str, Welch]:
+    """Where our risk lies, by Welch's test from mean, std and n of both, allowing for the rounding of what is printed.
+
+    "agrees" says no more than that the runs do not tell the two apart; the half width is what could have shown.
+    """
+    mean, std = mean_std(ours.values)
+    nearest = float(np.clip(mean, published.mean - ROUNDING, published.mean + ROUNDING))
+    found = welch(Summary(nearest, published.std + ROUNDING, trials), Summary(mean, std, len(ours.values)))
+    if np.isnan(found.p):
+        return "one seed", found
+    if found.p >= LEVEL:
+        return "agrees", found
+    return ("lower" if mean < published.mean else "higher"), found
 
 
 def mean_std(values: Sequence[float]) -> tuple[float, float]:
@@ -62,8 +70,9 @@ def build_companion(manifest: dict[str, Any], table: Table) -> list[Sheet]:
 
 MEANING = (
     "selective risk (%), mean±std. Verdict: our mean agrees with the published one, or is lower or higher, by Welch's "
-    f"test from mean, std and number of runs of both (level {LEVEL:g}, each cell by itself: of cells that truly agree, "
-    "one in twenty will not)."
+    f"test from mean, std and number of runs of both (level {LEVEL:g}, each cell by itself: of cells that are truly "
+    f"the same, one in twenty will differ). In brackets the half width of the {1 - LEVEL:.0%} interval of the "
+    "difference: 'agrees' says that less than this lies between the two, not that nothing does."
 )
 
 
@@ -81,30 +90,32 @@ def compare_cell(manifest: dict[str, Any], table: Table, coverage: float, column
         "n": 0,
         "wanted": cell.wanted if cell else 0,
         "p": np.nan,
+        "half_width": np.nan,
         "verdict": "no run",
         "reason": manifest["incomparable"].get(column, ""),
     }
     if cell is None or not cell.values:
-        return line
-    found, p = verdict(published, trials, cell)
+        return line | ({"verdict": "diverged"} if cell and cell.diverged else {})
+    found, test = verdict(published, trials, cell)
     mean, std = mean_std(cell.values)
     line |= {"mean": mean, "std": std, "n": len(cell.values)}
-    return line | ({"verdict": NOT_COMPARABLE} if line["reason"] else {"verdict": found, "p": p})
+    return line | ({"verdict": NOT_COMPARABLE} if line["reason"] else {"verdict": found, **vars(test)})
 
 
 def texts(line: dict[str, Any]) -> tuple[str, str, str]:
     published = f"{line['published_mean']:.2f}±{line['published_std']:.2f}"
     if not line["n"]:
-        return published, "–", "–"
+        return published, "–", line["verdict"] if line["verdict"] == "diverged" else "–"
     spread = f"±{line['std']:.2f}" if line["n"] > 1 else ""
     missing = f" ({line['n']}/{line['wanted']})" if line["n"] < line["wanted"] else ""
-    return published, f"{line['mean']:.2f}{spread}{missing}", line["verdict"]
+    reach = "" if np.isnan(line["half_width"]) else f" (±{line['half_width']:.2f})"
+    return published, f"{line['mean']:.2f}{spread}{missing}", line["verdict"] + reach
 
 
 def tally(lines: Sequence[dict[str, Any]]) -> str:
     """How many cells got which verdict."""
     counts = Counter(line["verdict"] for line in lines)
-    order = ("agrees", "lower", "higher", NOT_COMPARABLE, "one seed", "no run")
+    order = ("agrees", "lower", "higher", NOT_COMPARABLE, "one seed", "diverged", "no run")
     return f"{len(lines)} cells: " + ", ".join(f"{counts[kind]} {kind}" for kind in order if counts[kind]) + "."
 
 

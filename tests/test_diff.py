@@ -92,6 +92,17 @@ def test_what_is_gone_is_a_move_and_what_is_new_is_not(tmp_path: Path) -> None:
     assert not compare_folders(c, a).moved
 
 
+def test_lost_seeds_and_new_divergence_are_moves(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a", LOW), make(tmp_path / "b", LOW[:2])
+    assert compare_folders(a, b).moved == ["toy Ours seed 2, 3, 4: gone"]
+    c = make(tmp_path / "c", LOW, job="new")
+    gone = {"seed": 4, "diverged": "the loss is nan", "provenance": {}}
+    c.write_record(folder_of("toy", "ours", "new", 4), gone)
+    expected = [f"toy Ours {row} %: (4/5, 1 diverged), before all there" for row in (100, 50)]
+    assert compare_folders(a, c).moved == expected
+    assert not compare_folders(c, a).moved
+
+
 def test_one_seed_cannot_be_tested(tmp_path: Path) -> None:
     found = compare_folders(make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", [0.5], job="new"))
     assert not found.moved

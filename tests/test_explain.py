@@ -47,6 +47,17 @@ def test_other_tests_and_corrections(results: Store) -> None:
     assert "at coverage 49.5" in elsewhere
 
 
+def test_the_state_of_an_earlier_epoch_says_so(results: Store) -> None:
+    entry = {**MANIFEST["entries"][0], "label": "Early", "epoch": 3}
+    for seed in range(5):
+        folder = folder_of("toy", "ours", "id", seed)
+        run = results.read_record(folder) or {}
+        earlier = {name: run[name] for name in ("scores", "classifier", "num_test")}
+        results.write_record(folder, {**run, "at_epochs": {"3": earlier}})
+    text = explain({**MANIFEST, "entries": [*MANIFEST["entries"], entry]}, "early", 50, results)
+    assert "Early read with SR after epoch 3 (at_epochs in the record): 1.19±" in text
+
+
 def test_what_is_not_compared(results: Store) -> None:
     assert "Ours is the reference: it is compared with nothing." in explain(MANIFEST, "Ours", 50, results)
     assert "No run of the reference is there" in explain({**MANIFEST, "reference": "Late"}, "Ours", 50, results)

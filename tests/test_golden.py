@@ -35,7 +35,7 @@ def made(folder: Path) -> dict[str, list[Table | Sheet]]:
     shown = published_as_runs(imagenet, store)
     risk = tables_of(shown, store)[0]
     trials = [Trial({"weight": w, "form": "a_b"}, f"job{w:g}", {"0": w / 10, "1": w / 5}) for w in (0.5, 0.1)]
-    ledger = add_to_ledger({"task": "toy"}, "Ours", "20% of it", [*trials, Trial({"weight": 2.0}, "no", {})], trials[1])
+    ledger = add_to_ledger({"task": "toy"}, "Ours", [*trials, Trial({"weight": 2.0}, "no", {})], [0, 1])
     return {
         "tables": [*build_tables(manifest, columns)],
         "corrected": [*build_tables({**manifest, "holm": "table", "test": "paired"}, columns)[:1]],

@@ -64,7 +64,7 @@ def test_audit_settings_and_ledger(tmp_path: Path) -> None:
     compile_latex(render.latex(audit()[0]), tmp_path, "audit")
     compile_latex(render.latex(settings_sheets(Registry(), "paper")), tmp_path, "settings")
     trial = Trial({"weight": 0.1, "negatives": "sc2_x"}, "id", {"0": 0.1})
-    ledger = add_to_ledger({"task": load_task("digits").title}, "CCL-SC", "20% of it", [trial], trial)
+    ledger = add_to_ledger({"task": load_task("digits").title}, "CCL-SC", [trial], [0])
     compile_latex(render.latex(ledger_sheets(ledger)), tmp_path, "ledger")
 
 

@@ -149,6 +149,37 @@ def test_a_running_grid_has_valid_tables(folder: Path, tmp_path: Path) -> None:
     assert "(1/2)" in companion
 
 
+def test_a_column_whose_runs_all_diverged(folder: Path, tmp_path: Path) -> None:
+    """Also where it is read with another score, which no run has: diverged, and nothing is still to come."""
+    results = tmp_path / "results"
+    shutil.copytree(folder / "results", results)
+    manifest = json.loads((results / "paper" / "main.json").read_text())
+    (entry,) = [entry for entry in manifest["entries"] if entry["label"] == "SAT+EM"]
+    for seed in (0, 1):
+        path = results / "tiny" / entry["method"] / entry["job"] / f"seed-{seed}" / "record.json"
+        path.write_text(json.dumps({"seed": seed, "diverged": "the loss is nan", "provenance": {}}))
+    shown = run_here("tables", "--results", results, "--paper", "main").stdout
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines() if line.startswith("|")]
+    assert {line[2] for line in lines if line[0] in ("100", "50")} == {"diverged"}
+    assert "rovisional" not in shown
+    assert "10 diverged" in (results / "paper" / "main-published.md").read_text()
+
+
+NARROWED = [("--coverages", "50"), ("--methods", "sr"), ("--reference", "sr"), ("--scores", "margin")]
+
+
+@pytest.mark.parametrize("words", NARROWED)
+def test_published_tables_have_their_own_rows_and_columns(folder: Path, words: tuple[str, str]) -> None:
+    refused = run_here("tables", "--results", folder / "results", "--paper", "main", *words)
+    assert (refused.returncode, f"{words[0]} is for tasks" in refused.stderr) == (2, True)
+
+
+def test_no_published_tables_to_make_again(tiny: Path, tmp_path: Path) -> None:
+    assert run_here("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path, "-q").returncode == 0
+    refused = run_here("tables", "--results", tmp_path, "--paper", "all")
+    assert (refused.returncode, "no published tables in" in refused.stderr) == (2, True)
+
+
 def test_a_finished_grid_is_not_trained_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(published, "TABLE_DIR", folder / "tables")
     again = run_here("paper", "main", "--seeds", 2, "--results", folder / "results", "-q")

@@ -10,7 +10,7 @@ import pytest
 from benchmark.cells import Cell, Table
 from benchmark.config import load_task
 from benchmark.errors import UserError
-from benchmark.figures import published_figures, published_summaries
+from benchmark.figures import PublishedCell, published_figures, published_summaries
 from benchmark.jobs import Job
 from benchmark.planner import Planner, table_entries
 from benchmark.published import TABLE_DIR, PublishedTable, load_tables, table_manifest, table_names
@@ -201,6 +201,16 @@ def test_verdicts_by_hand() -> None:
     assert verdict(published, 5, cell(*(mean + 1 + d for d in (0, 0.1, 0.2, 0.1, 0))))[0] == "higher"
     assert verdict(published, 5, cell(*(mean - 1 + d for d in (0, 0.1, 0.2, 0.1, 0))))[0] == "lower"
     assert verdict(published, 5, cell(mean))[0] == "one seed"
+    wide = cell(*(mean + d for d in (-40, 40, 0, 30, -30)))
+    assert verdict(published, 5, wide)[0] == "agrees"
+    assert verdict(published, 5, wide)[1].half_width > 30, "and says how little that means"
+
+
+def test_a_printed_std_of_zero_is_only_rounded() -> None:
+    """22 of 1,000 three times is 2.1999999999999997 %, printed 2.20±0.00."""
+    published = PublishedCell(2.20, 0.0, "", bold=False, underlined=False)
+    assert verdict(published, 2, cell(*[100 * (22 / 1000) - 1e-15] * 3))[0] == "agrees"
+    assert verdict(published, 2, cell(2.3, 2.3, 2.3))[0] == "higher"
 
 
 def companion_of(table: PublishedTable, scale: str, remark: str, store: Store) -> tuple[list[Any], Table]:

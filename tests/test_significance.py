@@ -70,6 +70,21 @@ def test_what_cannot_be_is_left_out(store: Store) -> None:  # noqa: F811
     assert list(sheets_of(MANIFEST, Store(store.root / "empty"))) == ["variance"]
 
 
+def test_a_column_that_lacks_seeds_does_not_spoil_the_resampling(store: Store) -> None:  # noqa: F811
+    """Theirs has four of five: the others are resampled over five, and it is named."""
+    store.write_record(folder_of("toy", "theirs", "id", 4), {"seed": 4, "diverged": "nan", "provenance": {}})
+    third = {**MANIFEST["entries"][0], "label": "Third"}
+    ranks = sheets_of({**MANIFEST, "entries": [*MANIFEST["entries"], third]}, store)["ranks"]
+    assert [row[0] for row in ranks.rows] == ["Ours", "Third"]
+    assert ranks.notes[1] == "Left out, as they lack seeds that most have: Theirs+SR, Theirs."
+    assert "2,000 times 5 seeds" in ranks.caption
+
+
+def test_two_seeds_have_no_correlation(store: Store) -> None:  # noqa: F811
+    entries = [{**entry, "seeds": [0, 1]} for entry in MANIFEST["entries"]]
+    assert sheets_of({**MANIFEST, "entries": entries}, store)["correlations"].rows[0] == ("Theirs+SR", "–", "–")
+
+
 def test_sheets_render(store: Store) -> None:  # noqa: F811
     sheets = list(sheets_of({**MANIFEST, "baseline": "Ours"}, store).values())
     markdown, latex, csv = render.markdown(sheets), render.latex(sheets), render.csv(sheets)
@@ -132,4 +147,4 @@ def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
     entries = [{**entry, "seeds": [0, 1, 2]} for entry in MANIFEST["entries"]]
     gain = sheets_of({**MANIFEST, "entries": entries, "baseline": "Ours"}, results)["gain"]
     assert gain.numbers[0]["n"] == 1
-    assert gain.rows == (("Theirs", "+9.00±0.00", "+9.00±0.00", "+0.00±0.00"),)
+    assert gain.rows == (("Theirs", "+9.00", "+9.00", "+0.00"),)

@@ -20,10 +20,12 @@ from benchmark.stats import (
     normal_rank_sum_p,
     paired_difference,
     probability_of_best,
+    run_test,
     seeds_needed,
     signed_rank_p,
+    smallest_of,
     smallest_p,
-    welch_p,
+    welch,
 )
 
 
@@ -212,13 +214,16 @@ def test_holm_families(family: str) -> None:
 @given(*[st.lists(st.floats(0, 10), min_size=2, max_size=6, unique=True)] * 2)
 def test_welch_from_mean_std_and_n(a: list[float], b: list[float]) -> None:
     summaries = [Summary(float(np.mean(x)), float(np.std(x)), len(x)) for x in (a, b)]
-    assert welch_p(*summaries) == pytest.approx(ttest_ind(a, b, equal_var=False).pvalue, abs=1e-6)
+    found, expected = welch(*summaries), ttest_ind(b, a, equal_var=False)
+    interval = expected.confidence_interval(0.95)
+    assert found.p == pytest.approx(expected.pvalue, abs=1e-6)
+    assert found.half_width == pytest.approx((interval.high - interval.low) / 2, abs=1e-6)
 
 
 def test_welch_where_there_is_no_spread() -> None:
-    assert np.isnan(welch_p(Summary(1, 0, 1), Summary(2, 0.1, 5)))
-    assert welch_p(Summary(1, 0, 5), Summary(1, 0, 5)) == 1
-    assert welch_p(Summary(1, 0, 5), Summary(2, 0, 5)) == 0
+    assert np.isnan(welch(Summary(1, 0, 1), Summary(2, 0.1, 5)).p)
+    assert welch(Summary(1, 0, 5), Summary(1, 0, 5)).p == 1
+    assert welch(Summary(1, 0, 5), Summary(2, 0, 5)).p == 0
 
 
 def test_paired_difference_with_its_interval() -> None:
@@ -247,3 +252,31 @@ def test_bootstrap_of_ranks_draws_seeds_jointly() -> None:
     assert best[2] == pytest.approx(np.mean([c[seeds, 0].mean() < a[seeds, 0].mean() for seeds in drawn]))
     assert best[1] == 0
     assert probability_of_best(np.array([[1.0, 1.0], [1.0, 2.0]])) == pytest.approx([0.75, 0.25])
+
+
+def test_noise_of_floating_point_sums_makes_no_order() -> None:
+    """Risks of k wrong images in 1,258: equal differences are ties, by whole numbers 7/128 and not 6/128."""
+    a, b = [22, 40, 48, 29, 33, 59, 50, 59], [21, 42, 52, 30, 36, 61, 52, 58]
+    ours, theirs = ({seed: 100 * (count / 1258) for seed, count in enumerate(each)} for each in (a, b))
+    whole = signed_rank_p([float(y - x) for x, y in zip(a, b, strict=True)])
+    assert run_test("paired", ours, theirs).p == whole == pytest.approx(0.0546875)
+    noisy = {seed: value + 1e-13 * seed for seed, value in dict.fromkeys(range(5), 10.0).items()}
+    assert run_test("exact", dict.fromkeys(range(5), 10.0), noisy).p == 1.0
+
+
+def test_holm_steps_down_where_runs_differ() -> None:
+    """Five against five leaves 0.0159, then three against five is not doubled any more: both are marked."""
+    rows = [Row("a", lambda record, score: None)]
+    low, high = {i: float(i) for i in range(5)}, {i: 10.0 + i for i in range(5)}
+    few = {i: high[i] for i in range(3)}
+    cells = {("a", "ref"): Cell(low, 5, 2), ("a", "x"): Cell(high, 5, 2), ("a", "y"): Cell(few, 5, 2)}
+    marked = mark(cells, rows, "ref", "exact", "row")
+    assert marked["a", "x"].corrected_p == pytest.approx(2 * 2 / 252)
+    assert marked["a", "y"].corrected_p == pytest.approx(2 / 56)
+    assert [marked["a", name].verdict for name in "xy"] == ["better", "better"]
+
+
+def test_pairs_are_the_common_seeds() -> None:
+    ours, theirs = dict.fromkeys(range(8), 1.0), dict.fromkeys(range(5, 13), 2.0)
+    assert smallest_of("paired", ours, theirs) == 0.25
+    assert smallest_of("exact", ours, theirs) == smallest_p(8, 8)

@@ -36,8 +36,14 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     if not manifests and not published:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
     store.check_writable()
-    everything = not (arguments.datasets or arguments.paper)
-    tasks = select_names(arguments.datasets, list(manifests), "task") if arguments.datasets or everything else []
+    narrowed = [name for name in ("methods", "coverages", "reference", "scores") if getattr(arguments, name)]
+    if arguments.paper and narrowed:
+        raise UserError(f"--{narrowed[0]} is for tasks; published tables have their own rows and columns: leave it out")
+    if arguments.paper and not published:
+        raise UserError(f"no published tables in '{arguments.results}'; make some with: python run_all.py paper NAME")
+    everything = not (arguments.datasets or arguments.paper or narrowed)
+    only_paper = arguments.paper and not arguments.datasets
+    tasks = [] if only_paper else select_names(arguments.datasets, list(manifests), "task")
     for name in tasks:
         manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference)
         write_tables(manifest | asked_settings(arguments), store, show=True)

@@ -4,6 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from filelock import FileLock
+
 from benchmark import render
 from benchmark.commands.options import (
     add_data_folders,
@@ -17,7 +19,8 @@ from benchmark.commands.run import MakeRegistry, add_plan, add_plugins, check_pl
 from benchmark.commands.tables import write_files
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
 from benchmark.config import task_path
-from benchmark.names import match_labels
+from benchmark.errors import UserError
+from benchmark.names import match_name
 from benchmark.store import Store, read_json, write_atomically, write_json
 
 if TYPE_CHECKING:
@@ -54,9 +57,15 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         return show_plan([suite], store, arguments, methods, folders)
     devices = devices_for([suite], arguments)
     store.check_writable()
-    failures = run_suites([suite], store, arguments, methods, folders, devices)
-    if not arguments.max_steps:
+    if arguments.max_steps:
+        return report_failures(run_suites([suite], store, arguments, methods, folders, devices))
+    keep_trials(suite, label, arguments, methods, store)
+    try:
+        failures = run_suites([suite], store, arguments, methods, folders, devices)
+    finally:
         keep_trials(suite, label, arguments, methods, store)
+    if not arguments.quiet:
+        show_trials(suite, label, arguments, store)
     return report_failures(failures)
 
 
@@ -68,40 +77,50 @@ def make_trials(arguments: argparse.Namespace, methods: "Methods") -> "tuple[Sui
     from benchmark.tuning import find_grid, trial_entries
 
     owners = label_owners(methods)
-    label = match_labels([arguments.method], owners)[0]
-    (task,) = read_tasks([arguments.task], arguments)
-    held_out = [f"data.val={task.tune_val}", "data.official_val=false", "data.val_images=0"]
+    label = match_name(arguments.method, owners, "method")
+    (whole,) = read_tasks([arguments.task], arguments)
+    held_out = [f"data.val={whole.tune_val}", "data.official_val=false", "data.val_images=0"]
     (task,) = read_tasks([arguments.task], arguments, held_out)
     check_settings(task, methods, owners)
     trials = find_grid(task, label, owners[label], arguments.grid)
-    data = find_data(task, folders_of(arguments), required=arguments.probe or not arguments.dry_run)
+    required = arguments.probe or not arguments.dry_run
+    remark = find_data(whole, folders_of(arguments), required=required).remark
+    data = find_data(task, folders_of(arguments), required=required)
     check_recipe(task, data.facts)
-    if data.remark:
-        print(f"{task.name}: {data.remark}", file=sys.stderr)
+    if remark:
+        print(f"{task.name}: {remark}", file=sys.stderr)
     planner = Planner(task, methods, data.sha256, arguments.max_steps)
     entries = trial_entries(planner, methods, label, trials, range(arguments.seeds))
-    return Suite(task, entries, task.coverages, task.reference, {}, data.sha256, data.facts, data.remark), label
+    return Suite(task, entries, task.coverages, task.reference, {}, data.sha256, data.facts, remark), label
 
 
 def keep_trials(suite: "Suite", label: str, arguments: argparse.Namespace, methods: "Methods", store: Store) -> None:
-    """Into the ledger go all trials; the winner goes into the task file."""
-    from benchmark.tuning import add_to_ledger, choose, find_grid, ledger_sheets, read_trials, trials_sheet, tuned_task
+    """Into the ledger go all trials, also before they are run; the winner goes into the task file."""
+    from benchmark.tuning import add_to_ledger, find_grid, ledger_sheets, read_trials, tuned_task
 
-    task, owner = suite.task, suite.entries[0].method
+    task, owner, folder = suite.task, suite.entries[0].method, store.root / "tune"
     names = find_grid(task, label, owner, arguments.grid)[0]
-    trials = read_trials(suite.entries, names, methods.get(owner), store)
-    chosen = choose(trials, range(arguments.seeds))
-    folder = store.root / "tune"
-    before = read_json(folder / f"{task.name}.json") or {}
+    trials = read_trials(suite.entries, names, methods.get(owner), split_of(suite), store)
     fixed = {"task": task.name, "title": task.title, "extends": extended(arguments.task)}
-    ledger = add_to_ledger(before | fixed, label, split_of(suite), trials, chosen)
-    write_json(folder / f"{task.name}.json", ledger)
-    write_files(folder, task.name, ledger_sheets(ledger))
-    path = folder / f"{task.name}-tuned.toml"
-    write_atomically(path, tuned_task(ledger).encode())
-    if not arguments.quiet:
-        print(render.markdown([trials_sheet(label, trials, chosen.job if chosen else "")]))
-        print(f"Ledger: {folder / task.name}.md; run the winner with: python run_all.py --datasets {path}")
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / f"{task.name}.lock"):
+        before = read_json(folder / f"{task.name}.json") or fixed
+        if before["extends"] != fixed["extends"]:
+            raise UserError(f"'{folder / task.name}.json' is the ledger of {before['extends']}; use another --results")
+        ledger = add_to_ledger(before | fixed, label, trials, range(arguments.seeds))
+        write_json(folder / f"{task.name}.json", ledger)
+        write_files(folder, task.name, ledger_sheets(ledger))
+        write_atomically(folder / f"{task.name}-tuned.toml", tuned_task(ledger).encode())
+
+
+def show_trials(suite: "Suite", label: str, arguments: argparse.Namespace, store: Store) -> None:
+    from benchmark.tuning import Trial, trials_sheet
+
+    path = store.root / "tune" / suite.task.name
+    entry = (read_json(path.with_name(f"{path.name}.json")) or {})["methods"][label]
+    print(render.markdown([trials_sheet(label, [Trial(**trial) for trial in entry["trials"]], entry["chosen"])]))
+    plugins = "".join(f" --plugin {plugin}" for plugin in arguments.plugin)
+    print(f"Ledger: {path}.md; run the winner with: python run_all.py --datasets {path}-tuned.toml{plugins}")
 
 
 def extended(task: str) -> str:
