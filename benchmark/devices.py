@@ -63,3 +63,14 @@ def data_budget(device: torch.device, jobs: int) -> int:
     else:
         free = psutil.virtual_memory().available
     return int(RESIDENT_SHARE * free / jobs)
+
+
+def start_memory(device: torch.device) -> None:
+    """From here on `used_memory` counts."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def used_memory(device: torch.device) -> int:
+    """Bytes: on a GPU the most that tensors took at a time, elsewhere what the process holds now."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else int(psutil.Process().memory_info().rss)

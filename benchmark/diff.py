@@ -97,7 +97,7 @@ def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Di
         if old is not None:
             found.moved.append(f"{what}: gone")
         return
-    parts = [name for name in MEASURED if old.get(name) != new.get(name)]
+    parts = [name for name in MEASURED if not same(old.get(name), new.get(name))]
     if not parts:
         found.equal_runs += 1
         return
@@ -105,6 +105,13 @@ def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Di
     places = [provenance.get("environments", []) for provenance in (old["provenance"], new["provenance"])]
     hint = "" if places[0] == places[1] else f" (made by {'; '.join(places[0])} and by {'; '.join(places[1])})"
     found.moved.append(f"{what}: same job, other {', '.join(parts)}{first_change(old, new)}{hint}")
+
+
+def same(old: Any, new: Any) -> bool:
+    """Equal to the bit, as far as both have it: a measure that only one version takes is no difference."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return all(same(old[name], new[name]) for name in old.keys() & new.keys())
+    return bool(old == new)
 
 
 def first_change(old: dict[str, Any], new: dict[str, Any]) -> str:

@@ -10,6 +10,9 @@ from benchmark import metrics
 from benchmark.prediction import Evidence
 from benchmark.scores import Confidence
 
+CLASS_COVERAGES = (90, 80, 70, 50)
+"""In per cent: where a record says what is kept of each class."""
+
 
 def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, Any]:
     """What a record keeps of a run: metrics of the classifier and of each score, and the oracle where there is one."""
@@ -35,7 +38,22 @@ def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict
     for name, confidence in scores.items():
         if not np.isfinite(confidence).all():
             raise ValueError(f"the score {name} is not finite for {np.sum(~np.isfinite(confidence))} image(s)")
-    return {name: measure_score(confidence, error, expected) for name, confidence in scores.items()}
+    num_classes = evidence.prediction.logits.shape[1]
+    return {
+        name: {
+            **measure_score(confidence, error, expected),
+            "class_coverage": measure_classes(confidence, evidence.labels, num_classes),
+        }
+        for name, confidence in scores.items()
+    }
+
+
+def measure_classes(
+    confidence: Confidence, labels: NDArray[np.int64], num_classes: int
+) -> dict[str, list[float | None]]:
+    """What is kept of each class at a few coverages, by the coverage in per cent."""
+    found = {c: metrics.class_coverage(confidence, labels, num_classes, c / 100) for c in CLASS_COVERAGES}
+    return {f"{c}": [None if np.isnan(x) else round(float(x), 6) for x in each] for c, each in found.items()}
 
 
 def measure_score(

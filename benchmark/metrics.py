@@ -52,6 +52,23 @@ def risk_at(ranked: Array, coverage: ArrayLike) -> Array:
     return np.asarray(risk_curve(ranked)[kept(coverage, len(ranked)) - 1])
 
 
+def kept_weights(confidence: ArrayLike, coverage: float) -> Array:
+    """How far each sample is kept at a coverage: 1 or 0, and in the tied block at the threshold the same share."""
+    confidence = np.asarray(confidence)
+    count = int(kept(coverage, len(confidence)))
+    threshold = np.sort(confidence)[len(confidence) - count]
+    above, tied = confidence > threshold, confidence == threshold
+    return np.asarray(above + tied * (count - above.sum()) / tied.sum(), dtype=np.float64)
+
+
+def class_coverage(confidence: ArrayLike, labels: ArrayLike, num_classes: int, coverage: float) -> Array:
+    """The share of each class that is kept where so much is kept of all; NaN for a class without samples."""
+    labels = np.asarray(labels)
+    counts = np.bincount(labels, minlength=num_classes)
+    kept_of = np.bincount(labels, kept_weights(confidence, coverage), minlength=num_classes)
+    return np.asarray(np.divide(kept_of, counts, out=np.full(num_classes, np.nan), where=counts > 0))
+
+
 def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> Array:
     """The rule of the public codes: keep everything at or above the (1−c) percentile, interpolated linearly.
 

@@ -15,7 +15,7 @@ import torch
 from benchmark.cache import Folders
 from benchmark.data import DataSet, prepare
 from benchmark.derive import combine, finished
-from benchmark.devices import data_budget
+from benchmark.devices import data_budget, start_memory, used_memory
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
 from benchmark.outputs import Outputs, heading
@@ -57,6 +57,7 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
     if store.state(job.folder) in ("done", "diverged"):
         return
     make_deterministic(job.task.threads, device)
+    start_memory(device)
     method = context.methods.get(job.method)
     if job.until:
         train_trunk(job, context, device, report)
@@ -93,6 +94,7 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
     spent = {"seconds": saver.seconds(), "environments": saver.environments, "weights_kept": context.keep_weights}
+    spent["peak_bytes"] = saver.peak_bytes
     if not job.max_steps:
         spent["step_seconds"] = {"device": device.type, **saver.step_seconds()}
     if saver.branched:
@@ -130,6 +132,7 @@ def run_epochs(saver: "Checkpoints", report: Report, outputs: Outputs | None = N
             saver.store.write_history(saver.folder, state.history)
             raise
         saver.paces.setdefault(phase_of(job, before), []).append(time.monotonic() - started)
+        saver.peak_bytes = max(saver.peak_bytes, used_memory(trainer.device))
         if state.epoch in job.snapshots:
             saver.save_snapshot(state)
         report({**state.history[-1], "epochs_done": state.epoch})
@@ -168,6 +171,7 @@ class Checkpoints:
         self.started = self.saved = time.monotonic()
         self.branched: Job | None = None
         self.paces: dict[str, list[float]] = {}
+        self.peak_bytes = 0
 
     def seconds(self) -> float:
         """Time spent on the job, earlier attempts included as far as they were saved."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from benchmark import metrics
-from benchmark.metrics import percentile_risk, selective_risk
+from benchmark.metrics import class_coverage, kept_weights, percentile_risk, selective_risk
 from tests.fixtures import F6_LABELS, F6_LOGITS, M10_CONFIDENCE, M10_ERROR
 
 runs = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40)
@@ -162,3 +162,23 @@ def test_both_rules_agree_without_ties_where_the_coverage_is_a_whole_number_of_i
     np.testing.assert_allclose(
         percentile_risk(confidence, error, coverages), selective_risk(confidence, error, coverages)
     )
+
+
+def test_what_is_kept_of_each_class() -> None:
+    """By hand: of 6 the 3 most confident are 0.9 and two of the three tied at 0.5, each counting for 2/3."""
+    confidence, labels = [0.9, 0.5, 0.5, 0.5, 0.1, 0.0], [0, 0, 1, 1, 1, 2]
+    assert kept_weights(confidence, 0.5) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3, 0, 0])
+    found = class_coverage(confidence, labels, 4, 0.5)
+    assert found[:3] == pytest.approx([(1 + 2 / 3) / 2, (4 / 3) / 3, 0])
+    assert np.isnan(found[3])
+    assert kept_weights(confidence, 1.0) == pytest.approx(np.ones(6))
+
+
+@pytest.mark.parametrize("coverage", [0.1, 0.5, 0.93, 1.0])
+def test_kept_weights_give_the_selective_risk(coverage: float) -> None:
+    """Σ w·ℓ / Σ w is the risk itself, ties included."""
+    random = np.random.default_rng(3)
+    confidence, loss = random.integers(0, 9, 200) / 9, (random.random(200) < 0.3).astype(float)
+    weights = kept_weights(confidence, coverage)
+    assert weights.sum() == pytest.approx(np.ceil(coverage * 200))
+    assert (weights * loss).sum() / weights.sum() == pytest.approx(float(selective_risk(confidence, loss, coverage)))
