@@ -129,6 +129,27 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True)
+class BoundConfig:
+    """Constants of the bound that --track-bound follows. They change no result."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    rho: float = 1.0
+    rho_prime: float = 1.0
+    abstention_cost: float = 0.5
+    """λ, what abstaining costs where an error costs 1."""
+    delta: float = 0.05
+    """The bound holds with probability 1 − δ."""
+    threshold: float = 0.5
+    """h: below this confidence the classifier abstains."""
+
+    def __post_init__(self) -> None:
+        positive = (self.alpha, self.beta, self.rho, self.rho_prime, self.abstention_cost)
+        check(min(positive) > 0, "alpha, beta, rho, rho_prime and abstention_cost must be positive")
+        check(0 < self.delta < 1, f"delta must lie between 0 and 1, got {self.delta:g}")
+
+
+@dataclass(frozen=True)
 class TaskConfig:
     name: str
     title: str
@@ -165,6 +186,7 @@ class TaskConfig:
     """In per cent: where methods that are trained for one coverage are trained."""
     checkpoint_seconds: float = 60.0
     """An interrupted job loses at most about this much work."""
+    bound: BoundConfig = BoundConfig()
     method: dict[str, Any] = field(default_factory=dict)
     """Settings by method file (for all its labels) or by label."""
     tune: dict[str, Any] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from benchmark.bound import follow
 from benchmark.cache import Folders
 from benchmark.data import DataSet, prepare
 from benchmark.derive import combine, finished
@@ -40,6 +41,8 @@ class Context:
     keep_weights: bool = False
     keep_features: bool = False
     keep_trunks: bool = False
+    track_bound: bool = False
+    """After each epoch, note the parts of the generalisation bound in the history."""
     awaited: frozenset[Path] = frozenset()
     """Folders of jobs whose final weights another job starts from; they go when the command ends."""
 
@@ -85,7 +88,7 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     saver = Checkpoints(trainer, store, job.folder)
     epochs = () if job.takes_over else job.task.evaluate_at  # of the training it takes over only the end is its own
     outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs)
-    state = run_epochs(saver, report, outputs)
+    state = run_epochs(saver, report, outputs, track_bound=context.track_bound)
     method = trainer.chosen(state)
     if job.takes_over:
         method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
@@ -108,7 +111,7 @@ def train_trunk(job: Job, context: Context, device: torch.device, report: Report
         Trainer(job, context.methods, load_data(job, context, device), device), context.store, job.folder
     )
     with contextlib.suppress(Diverged):
-        run_epochs(saver, report)
+        run_epochs(saver, report, track_bound=context.track_bound)
     context.store.remove_checkpoint(job.folder)
 
 
@@ -120,7 +123,9 @@ def load_data(job: Job, context: Context, device: torch.device) -> DataSet:
     return data
 
 
-def run_epochs(saver: "Checkpoints", report: Report, outputs: Outputs | None = None) -> State:
+def run_epochs(
+    saver: "Checkpoints", report: Report, outputs: Outputs | None = None, *, track_bound: bool = False
+) -> State:
     """From where a job stands to its last epoch. A snapshot is there before its epoch is reported or saved."""
     trainer, job = saver.trainer, saver.trainer.job
     state = saver.restore()
@@ -132,6 +137,8 @@ def run_epochs(saver: "Checkpoints", report: Report, outputs: Outputs | None = N
             saver.store.write_history(saver.folder, state.history)
             raise
         saver.paces.setdefault(phase_of(job, before), []).append(time.monotonic() - started)
+        if track_bound:
+            state.history[-1] |= follow_bound(trainer, state)
         saver.peak_bytes = max(saver.peak_bytes, used_memory(trainer.device))
         if state.epoch in job.snapshots:
             saver.save_snapshot(state)
@@ -142,6 +149,11 @@ def run_epochs(saver: "Checkpoints", report: Report, outputs: Outputs | None = N
                     outputs.write_epoch(state.method, epoch)
         saver.save_if_due(state)
     return state
+
+
+def follow_bound(trainer: Trainer, state: State) -> dict[str, float]:
+    job, network = trainer.job, network_of(state.method)
+    return follow(state.method, network, trainer.data, job.task.eval_batch_size, job.task.bound, job.max_steps)
 
 
 def phase_of(job: Job, epoch: int) -> str:

@@ -65,6 +65,12 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-features", action="store_true", help="store features too, for the scores that are made of them"
     )
+    parser.add_argument(
+        "--track-bound",
+        action="store_true",
+        help="note intra-class variance and generalisation bound after each epoch in history.csv (constants: "
+        "--set bound.FIELD=VALUE); costs a pass over all images, changes no result",
+    )
 
 
 def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace) -> list[str]:
@@ -96,6 +102,7 @@ def run_suites(
         keep_weights=arguments.keep_weights,
         keep_features=arguments.keep_features,
         keep_trunks=arguments.keep_trunks,
+        track_bound=arguments.track_bound,
         awaited=frozenset(awaited_weights(jobs, store)),
     )
     failures = run_jobs(jobs, context, devices, arguments)
@@ -131,7 +138,8 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
     for folder, state in states.items():
         if state in FINISHED and folder not in context.awaited:
             store.tidy(folder)
-    if (arguments.keep_weights or arguments.keep_features) and len(missing) < len(jobs):
+    asked = arguments.keep_weights or arguments.keep_features or arguments.track_bound
+    if asked and len(missing) < len(jobs):
         print("finished jobs keep what they have: remove a record to train its job again", file=sys.stderr)
     if not arguments.quiet:
         print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)

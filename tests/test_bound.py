@@ -1,0 +1,93 @@
+"""The bound of Theorem 1 against the formula written out for single samples, and followed in a training."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmark.bound import ClassMoments, generalisation_bound, margin_hinge, selective_loss
+from benchmark.config import BoundConfig
+from tests.conftest import run_here
+
+ODD = BoundConfig(alpha=1.3, beta=0.7, rho=0.9, rho_prime=1.1, abstention_cost=0.4, delta=0.1, threshold=0.6)
+
+
+def samples(n: int = 40, k: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return 2 * torch.randn(n, k, generator=generator), torch.randint(k, (n,), generator=generator)
+
+
+@pytest.mark.parametrize("constants", [BoundConfig(), ODD])
+def test_losses_sample_by_sample(constants: BoundConfig) -> None:
+    logits, labels = samples()
+    hinges, losses = margin_hinge(logits, labels, constants), selective_loss(logits, labels, constants)
+    for index, (u, y) in enumerate(zip(logits.tolist(), labels.tolist(), strict=True)):
+        total = sum(math.exp(v) for v in u)
+        f = [math.exp(v) / total for v in u]
+        g, margin = max(f), f[y] - max(v for j, v in enumerate(f) if j != y)
+        wrong = max(1 + constants.alpha / 2 * (g / constants.rho_prime - margin / constants.rho), 0)
+        abstained = max(constants.abstention_cost * (1 - constants.beta * g / constants.rho_prime), 0)
+        assert hinges[index] == pytest.approx(max(wrong, abstained), abs=1e-5)
+        error = f.index(g) != y
+        assert losses[index] == pytest.approx(float(error) if g >= constants.threshold else constants.abstention_cost)
+
+
+def test_the_hinge_lies_above_the_loss() -> None:
+    """It is a surrogate: nowhere below L₀ at threshold 0 with the default constants."""
+    logits, labels = samples(500)
+    constants = BoundConfig(threshold=0.0)
+    assert (margin_hinge(logits, labels, constants) >= selective_loss(logits, labels, constants) - 1e-6).all()
+
+
+def test_the_variance_is_the_mean_trace_of_the_class_covariances() -> None:
+    """Against numpy's covariance, class by class; added in parts, and a class without samples counts as none."""
+    random = np.random.default_rng(0)
+    features, labels = random.normal(3, 2, (60, 5)), random.integers(0, 3, 60)
+    moments = ClassMoments.empty(4, 5, torch.device("cpu"))
+    for part in np.array_split(np.arange(60), 7):
+        moments.add(torch.tensor(features[part], dtype=torch.float32), torch.tensor(labels[part]))
+    traces = [np.trace(np.cov(features[labels == c].T, bias=True)) for c in range(3)]
+    assert float(moments.variance()) == pytest.approx(sum(traces) / 4, rel=1e-5)
+
+
+def test_the_bound_by_hand() -> None:
+    """ρ̃ = min{1/4, 1/(4·0.5 + 2)} = 1/4; V = 2, ‖l‖² = 9, m = 1000."""
+    inside = (9 * 2 + 4 / 16 + 9 / 16 * math.log(6 * 1000 / 0.05)) / (1000 * 9 / 16)
+    assert generalisation_bound(0.3, 2.0, 9.0, 1000, BoundConfig()) == pytest.approx(0.3 + 4 * math.sqrt(inside))
+    tighter = generalisation_bound(0.3, 1.0, 9.0, 1000, BoundConfig())
+    assert tighter < generalisation_bound(0.3, 2.0, 9.0, 1000, BoundConfig())
+
+
+def runs(results: Path) -> dict[str, tuple[dict[str, float], list[dict[str, str]]]]:
+    """By method: the measures of seed 0 and its history."""
+    found = {}
+    for path in (results / "tiny").glob("*/*/seed-0/record.json"):
+        record = json.loads(path.read_text())
+        with (path.parent / "history.csv").open() as file:
+            found[record["method"]] = ({**record["classifier"], **record["scores"]}, list(csv.DictReader(file)))
+    return found
+
+
+def test_following_the_bound_changes_no_bit(tiny: Path, tmp_path: Path) -> None:
+    common = ("--datasets", tiny, "--methods", "sr", "ccl-sc", "dg", "--seeds", 1, "-q", "--results")
+    assert run_here(*common, tmp_path / "a").returncode == 0
+    assert run_here(*common, tmp_path / "b", "--track-bound", "--set", "bound.threshold=0.9").returncode == 0
+    plain, followed = runs(tmp_path / "a"), runs(tmp_path / "b")
+    columns = {"intra_class_variance", "margin_hinge", "last_layer_norm", "bound", "test_selective_loss"}
+    for method, (measures, history) in plain.items():
+        assert followed[method][0] == measures
+        assert not columns & history[0].keys()
+        rows = followed[method][1]
+        assert len(rows) == 4, "the epochs of the shared warm-up too"
+        assert all(float(row[name]) > 0 for row in rows for name in columns)
+        assert all(float(row["bound"]) > float(row["margin_hinge"]) for row in rows)
+        assert [row["loss"] for row in rows] == [row["loss"] for row in history]
+
+
+def test_constants_are_checked(tiny: Path) -> None:
+    refused = run_here("--datasets", tiny, "--set", "bound.delta=2", "--dry-run")
+    assert (refused.returncode, "delta must lie between 0 and 1" in refused.stderr) == (2, True)
