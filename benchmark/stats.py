@@ -160,8 +160,8 @@ def welch(a: Summary, b: Summary) -> Welch:
     """Welch's test; NaN where a side has a single run. Without any spread, what differs differs."""
     if min(a.n, b.n) < 2:
         return Welch(nan, nan)
-    if a.std == b.std == 0:
-        return Welch(1.0 if a.mean == b.mean else 0.0, 0.0)
+    if round(max(a.std, b.std), NOISE_DECIMALS) == 0:
+        return Welch(1.0 if round(a.mean - b.mean, NOISE_DECIMALS) == 0 else 0.0, 0.0)
     found = ttest_ind_from_stats(a.mean, a.sample_std, a.n, b.mean, b.sample_std, b.n, equal_var=False)
     of_a, of_b = a.sample_std**2 / a.n, b.sample_std**2 / b.n
     freedom = (of_a + of_b) ** 2 / (of_a**2 / (a.n - 1) + of_b**2 / (b.n - 1))
