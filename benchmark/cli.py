@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from benchmark.errors import UserError
 from benchmark.names import unknown_name
 
-COMMANDS = ("run", "prepare", "list", "tables", "paper", "audit", "explain", "diff", "tune", "check")
+COMMANDS = ("run", "prepare", "list", "tables", "figures", "paper", "audit", "explain", "diff", "tune", "check")
 """Each a module of benchmark.commands; `run` is meant when none is named."""
 
 

@@ -1,6 +1,7 @@
 """What stands behind a table's markers and ranks: corrections, pairs, resampled ranks, two variances, and gains."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,17 +115,38 @@ def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
     ]
 
 
-def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
-    """Average ranks under resampling of seeds, of the columns that have every cell."""
+@dataclass(frozen=True)
+class DrawnRanks:
+    """Average ranks of the columns that have every cell, under resampling of the seeds that most of them have."""
+
+    names: tuple[str, ...]
+    short: tuple[str, ...]
+    """Columns that lack some of these seeds."""
+    seeds: tuple[int, ...]
+    ranks: Array
+    """(draws, names)"""
+
+
+def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> DrawnRanks | None:
+    """None where fewer than two columns or two seeds are left."""
     whole = [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
     held = {name: set.intersection(*(set(cells[row.label, name].by_seed) for row in rows)) for name in whole}
     usual = max(held.values(), key=lambda seeds: (list(held.values()).count(seeds), len(seeds)), default=set())
     whole, short = ([name for name in whole if (held[name] >= usual) == enough] for enough in (True, False))
     seeds = sorted(usual)
     if len(whole) < 2 or len(seeds) < 2:
-        return []
+        return None
     values = np.array([[[cells[row.label, name].by_seed[s] for row in rows] for s in seeds] for name in whole])
     ranks = bootstrap_ranks(values, rows[0].decimals, RESAMPLES, np.random.default_rng(0))
+    return DrawnRanks(tuple(whole), tuple(short), tuple(seeds), ranks)
+
+
+def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
+    """Average ranks under resampling of seeds, of the columns that have every cell."""
+    drawn = draw_ranks(rows, names, cells)
+    if drawn is None:
+        return []
+    whole, seeds, ranks = drawn.names, drawn.seeds, drawn.ranks
     low, high = np.percentile(ranks, [2.5, 97.5], axis=0)
     best, printed = probability_of_best(ranks), average_ranks(rows, whole, cells)
     numbers = [
@@ -145,7 +167,7 @@ def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
             tuple(lines),
             (
                 "With few seeds the draws show less than there is: five seeds have 126 different draws.",
-                *([f"Left out, as they lack seeds that most have: {', '.join(short)}."] if short else []),
+                *([f"Left out, as they lack seeds that most have: {', '.join(drawn.short)}."] if drawn.short else []),
             ),
             tuple(numbers),
         )

@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
 def build_tables(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Table]:
     """All tables of a task: selective risk, the posterior-expected risk where the truth is known, further measures."""
     notes = (*column_notes(columns), *run_notes(single(columns)))
-    curve = {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
+    curve = curve_of(manifest)
     tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest['title']}", notes)]
     if any(column.is_oracle for column in columns):
         title = f"Posterior-expected selective risk (%) on {manifest['title']}"
@@ -47,8 +47,13 @@ def complete(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**SETTINGS, **manifest}
 
 
+def curve_of(manifest: dict[str, Any]) -> str:
+    """What the risk curve of a score is called in the records."""
+    return {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
+
+
 def risk_rows(manifest: dict[str, Any], curve: str = "") -> list[Row]:
-    curve = curve or {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
+    curve = curve or curve_of(manifest)
     return [Row(f"{c:g}", curve_value(curve, c), coverage=c) for c in manifest["coverages"]]
 
 

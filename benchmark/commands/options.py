@@ -78,10 +78,18 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         metavar="C",
         help="rows of the table in per cent (default: the task's own)",
     )
-    parser.add_argument(
-        "--reference", metavar="METHOD", help="the method the markers compare with (default: the task's own)"
-    )
+    add_reference(parser)
     add_test_options(parser)
+    add_scores(parser)
+
+
+def add_reference(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reference", metavar="METHOD", help="the method the others are compared with (default: the task's own)"
+    )
+
+
+def add_scores(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scores",
         nargs="+",

@@ -1,0 +1,38 @@
+"""`figures`: draw the figures of a results folder from its records, as PNG and PDF. Needs no torch."""
+
+import argparse
+
+from benchmark.commands.options import add_reference, add_results, add_scores, add_selection, asked_settings
+from benchmark.commands.tables import select_names
+from benchmark.errors import UserError
+from benchmark.store import Store
+from benchmark.tables import select
+
+HELP = "draw the figures of a results folder"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    add_results(parser)
+    add_reference(parser)
+    add_scores(parser)
+
+
+def run(arguments: argparse.Namespace, make_registry: object) -> int:
+    store = Store(arguments.results)
+    manifests = {manifest["task"]: manifest for manifest in store.manifests()}
+    published = store.paper_manifests()
+    if not manifests and not published:
+        raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
+    tasks = [] if not manifests and not arguments.datasets else select_names(arguments.datasets, [*manifests], "task")
+    chosen = [select(manifests[name], arguments.methods, None, arguments.reference) for name in tasks]
+    narrowed = arguments.datasets or arguments.methods or arguments.reference or arguments.scores
+    store.check_writable()
+    # Only now, so that help and errors need not wait for matplotlib.
+    from benchmark.plots.catalogue import write_published_figures, write_task_figures
+
+    for manifest in chosen:
+        write_task_figures(manifest | asked_settings(arguments), store)
+    if not narrowed:
+        write_published_figures(published, store)
+    return 0

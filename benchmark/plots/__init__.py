@@ -1,0 +1,1 @@
+"""Figures from the records of a results folder. Needs no torch."""

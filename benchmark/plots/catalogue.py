@@ -1,0 +1,48 @@
+"""Which figures there are, and how they are written: a figure that cannot be drawn says why and stops no other."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from benchmark.plots import cost, gain, ranks, risk_coverage, sensitivity, tsne
+from benchmark.plots.runs import Runs, load_runs
+from benchmark.plots.style import NotDrawn, house_style, save
+from benchmark.store import Store
+
+OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
+    "risk-coverage": risk_coverage.draw,
+    "ranks": ranks.draw,
+    "cost": cost.draw,
+    "gain": gain.draw,
+    "tsne": tsne.draw,
+}
+
+
+def write_task_figures(manifest: dict[str, Any], store: Store) -> list[Path]:
+    runs = load_runs(manifest, store)
+    return [path for name, draw in OF_A_TASK.items() for path in write_figure(draw, runs, name)]
+
+
+def write_published_figures(manifests: Sequence[dict[str, Any]], store: Store) -> list[Path]:
+    """Of the published tables that vary one setting."""
+    wanted = [manifest for manifest in manifests if sensitivity.varies_a_setting(manifest)]
+    return [
+        path
+        for manifest in wanted
+        for path in write_figure(sensitivity.draw, load_runs(manifest, store), "sensitivity")
+    ]
+
+
+def write_figure(draw: Callable[[Runs], Figure], runs: Runs, figure_name: str) -> list[Path]:
+    """The files of a figure, whose paths are printed; or a printed line that says why there is none."""
+    name = f"{runs.manifest['name']}-{figure_name}"
+    try:
+        with house_style():
+            paths = save(draw(runs), runs.store.root / "figures", name)
+    except NotDrawn as reason:
+        print(f"no {name}: {reason}")
+        return []
+    print(*paths, sep="\n", flush=True)
+    return paths

@@ -1,0 +1,120 @@
+"""What each column gains over the baseline, split into a better ranking and a better classifier."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmark.columns import Column, single
+from benchmark.plots.runs import Runs
+from benchmark.plots.style import BLACK, COLOURS, SINGLE, SMALL, NotDrawn, new_figure, short_name
+from benchmark.significance import seed_gains
+
+BAR = 0.19
+"""Inches from one bar to the next."""
+FAR = 3.0
+"""Gains beyond so many times the upper quartile are cut off."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Fall of the AUGRC ×10³: the two parts by their means, the total with its standard deviation over seeds."""
+
+    name: str
+    ranking: float
+    classifier: float
+    std: float
+    seeds: int
+
+    @property
+    def total(self) -> float:
+        return self.ranking + self.classifier
+
+
+def draw(runs: Runs) -> Figure:
+    columns = single(runs.judged)
+    base = next((column for column in columns if column.name == runs.manifest.get("baseline")), None)
+    if base is None:
+        raise NotDrawn(f"its baseline {runs.manifest.get('baseline') or ''} has no run among those shown")
+    gains = gains_over(base, columns)
+    if not gains:
+        raise NotDrawn(f"no run shares a seed with {base.name}")
+    figure = new_figure(SINGLE, 0.75 + BAR * len(gains), caption(runs, base.name, gains))
+    axes = figure.subplots()
+    places = np.arange(len(gains))
+    parts = {"better ranking": [g.ranking for g in gains], "better classifier": [g.classifier for g in gains]}
+    starts = stacked(*parts.values())
+    looks = ({"color": COLOURS[0]}, {"color": COLOURS[3], "hatch": "////", "edgecolor": "white", "linewidth": 0})
+    for (label, values), start, style in zip(parts.items(), starts, looks, strict=True):
+        axes.barh(places, values, left=start, height=0.62, label=label, **style)  # type: ignore[arg-type]
+    spreads = [gain.std for gain in gains] if max(gain.seeds for gain in gains) > 1 else None
+    axes.errorbar(
+        [gain.total for gain in gains],
+        places,
+        xerr=spreads,
+        fmt="D",
+        color=BLACK,
+        markerfacecolor="white",
+        markersize=3.2,
+        elinewidth=0.8,
+        label="gain",
+    )
+    mark_cut(axes, gains)
+    axes.axvline(0, color=BLACK, linewidth=0.6)
+    axes.set_yticks(places, [short_name(gain.name, 24) for gain in gains])
+    axes.set_ylim(len(gains) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(f"fall of AUGRC ×10³ against {short_name(base.name, 20)}")
+    figure.legend(loc="outside upper left", ncols=3, handlelength=1.4, columnspacing=1.0, handletextpad=0.4)
+    return figure
+
+
+def gains_over(base: Column, columns: Sequence[Column]) -> list[Gain]:
+    """The largest first."""
+    found = []
+    for column in columns:
+        gains = 1000 * seed_gains(base, column)
+        if column.name != base.name and len(gains):
+            ranking, classifier = gains.mean(axis=0)
+            std = float(gains.sum(axis=1).std())
+            found.append(Gain(column.name, float(ranking), float(classifier), std, len(gains)))
+    return sorted(found, key=lambda gain: -gain.total)
+
+
+def stacked(first: Sequence[float], second: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Where bars start: of one sign the second lies beyond the first, of two signs they part at 0."""
+    return [0.0] * len(first), [a if a * b > 0 else 0.0 for a, b in zip(first, second, strict=True)]
+
+
+def reach(gains: Sequence[Gain]) -> float:
+    """How far from 0 the axis goes: to the furthest gain, unless a few lie so far off that the others vanish."""
+    extents = [max(abs(gain.total) + gain.std, abs(gain.ranking), abs(gain.classifier)) for gain in gains]
+    limit = FAR * float(np.quantile(extents, 0.75))
+    return max(extent for extent in extents if extent <= limit)
+
+
+def mark_cut(axes: Axes, gains: Sequence[Gain]) -> None:
+    """Bars that leave the axis end at its edge, with their gain in figures."""
+    limit = 1.15 * reach(gains)
+    low, high = axes.get_xlim()
+    axes.set_xlim(max(low, -limit), min(high, limit))
+    for place, gain in enumerate(gains):
+        if abs(gain.total) > limit:
+            spread = f"±{gain.std:.1f}" if gain.seeds > 1 else ""
+            text = f"{gain.total:+.1f}{spread}"
+            text, edge, side = (f"◂ {text}", -limit, "left") if gain.total < 0 else (f"{text} ▸", limit, "right")
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+            axes.text(edge + np.sign(-edge) * 0.03 * limit, place, text, ha=side, va="center", fontsize=SMALL, bbox=box)
+
+
+def caption(runs: Runs, base: str, gains: Sequence[Gain]) -> list[str]:
+    counts = sorted({gain.seeds for gain in gains})
+    seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+    spread = ", with the standard deviation of the gain" if counts[-1] > 1 else ""
+    return [
+        f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
+        f"Better ranking: what the AUROC would give at the accuracy of {base}; better classifier: the rest.",
+    ]

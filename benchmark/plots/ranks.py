@@ -1,0 +1,131 @@
+"""Average ranks over a table's coverages, with bars that join the columns which the seeds do not tell apart.
+
+Coverages of one task are no independent data sets, so nothing is tested over them: only seeds are resampled.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmark.columns import some
+from benchmark.plots.runs import Runs
+from benchmark.plots.style import BLACK, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, short_name
+from benchmark.significance import RESAMPLES, draw_ranks
+from benchmark.stats import LEVEL, Array
+from benchmark.tables import average_ranks
+
+BAR, LABEL = 0.11, 0.165
+"""Inches from one bar, and from one label, to the next."""
+TOP, MARGIN, GAP = 0.34, 2.0, 0.1
+"""Inches above the axis, beside it, and between bars and labels."""
+
+
+def draw(runs: Runs) -> Figure:
+    drawn = draw_ranks(runs.rows, [column.name for column in runs.judged], runs.cells)
+    if drawn is None:
+        raise NotDrawn("it takes two columns with a value at every coverage, and two seeds")
+    printed = [float(rank) for rank in average_ranks(runs.rows, drawn.names, runs.cells)]
+    order = sorted(range(len(printed)), key=lambda index: (printed[index], index))
+    names, ranks = [drawn.names[index] for index in order], [printed[index] for index in order]
+    bars = cliques(unresolved(drawn.ranks[:, order]))
+    left_out = [column.name for column in runs.judged if column.name not in names]
+    height = TOP + GAP + BAR * len(bars) + LABEL * ((len(names) + 1) // 2) + 0.12
+    figure = new_figure(DOUBLE, height, caption(runs, len(drawn.seeds), bool(bars), left_out))
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    total = figure.get_figheight()
+    axes.set_xlim(0, DOUBLE)
+    axes.set_ylim(total, 0)
+    scale = draw_axis(axes, len(names))
+    draw_bars(axes, bars, [scale(rank) for rank in ranks])
+    below = TOP + GAP + BAR * len(bars)
+    draw_labels(axes, names, ranks, [scale(rank) for rank in ranks], below, runs.manifest["reference"])
+    return figure
+
+
+def unresolved(ranks: Array) -> Array:
+    """Of ranks (draws, columns): whether the interval of a pair's difference of ranks contains 0."""
+    differences = ranks[:, :, None] - ranks[:, None, :]
+    low, high = np.percentile(differences, [100 * LEVEL / 2, 100 * (1 - LEVEL / 2)], axis=0)
+    return np.asarray((low <= 0) & (high >= 0))
+
+
+def cliques(joined: Array) -> list[tuple[int, ...]]:
+    """The largest sets in which every pair is joined (Bron and Kerbosch); members need not be neighbours by rank."""
+    near = [{j for j in range(len(joined)) if j != i and joined[i][j]} for i in range(len(joined))]
+    found: list[tuple[int, ...]] = []
+
+    def extend(members: set[int], candidates: set[int], done: set[int]) -> None:
+        if not candidates and not done:
+            found.append(tuple(sorted(members)))
+        for index in sorted(candidates):
+            extend(members | {index}, candidates & near[index], done & near[index])
+            candidates, done = candidates - {index}, done | {index}
+
+    extend(set(), set(range(len(joined))), set())
+    return sorted(clique for clique in found if len(clique) > 1)
+
+
+class Scale:
+    """Rank → inches from the left."""
+
+    def __init__(self, highest: int) -> None:
+        self.highest = highest
+
+    def __call__(self, rank: float) -> float:
+        return MARGIN + (rank - 1) / (self.highest - 1) * (DOUBLE - 2 * MARGIN)
+
+
+def draw_axis(axes: Axes, highest: int) -> Scale:
+    """Rank 1, the lowest risk, at the left."""
+    scale = Scale(highest)
+    axes.plot([scale(1), scale(highest)], [TOP, TOP], color=BLACK, linewidth=0.8)
+    for rank in range(1, highest + 1):
+        axes.plot([scale(rank)] * 2, [TOP - 0.05, TOP], color=BLACK, linewidth=0.8)
+        axes.text(scale(rank), TOP - 0.07, str(rank), ha="center", va="bottom")
+    axes.text(scale(1) - 0.15, TOP - 0.07, "average rank", ha="right", va="bottom", color=GREY)
+    return scale
+
+
+def draw_bars(axes: Axes, bars: Sequence[tuple[int, ...]], places: Sequence[float]) -> None:
+    """One line each, from the first member to the last, with a dot for every member."""
+    for level, members in enumerate(bars):
+        y = TOP + GAP + BAR * level
+        axes.plot([places[members[0]], places[members[-1]]], [y, y], color=BLACK, linewidth=1.6, zorder=3)
+        axes.plot([places[m] for m in members], [y] * len(members), "o", color=BLACK, markersize=3.4, zorder=4)
+
+
+def draw_labels(
+    axes: Axes, names: Sequence[str], ranks: Sequence[float], places: Sequence[float], below: float, reference: str
+) -> None:
+    """The better half at the left, the rest at the right, each at the end of a line that starts at its rank."""
+    half = (len(names) + 1) // 2
+    for index, name in enumerate(names):
+        left = index < half
+        y = below + LABEL * (index if left else len(names) - 1 - index) + 0.06
+        end = MARGIN - 0.12 if left else DOUBLE - MARGIN + 0.12
+        colour = REFERENCE if name == reference else GREY
+        axes.plot([places[index], places[index], end], [TOP, y, y], color=colour, linewidth=0.7, zorder=2)
+        text = f"{short_name(name, 24)}  {ranks[index]:.2f}" if left else f"{ranks[index]:.2f}  {short_name(name, 24)}"
+        colour, x = REFERENCE if name == reference else BLACK, end + (-0.05 if left else 0.05)
+        axes.text(x, y, text, color=colour, ha="right" if left else "left", va="center")
+
+
+def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> list[str]:
+    rows = len(runs.rows)
+    sentences = [f"{runs.manifest['title']}: average rank over the table's {rows} coverages, 1 = lowest risk."]
+    meaning = f"{1 - LEVEL:.0%} of {RESAMPLES:,} joint draws of the {seeds} seeds"
+    if joins:
+        sentences.append(
+            "A bar joins the dotted columns, no two of which the seeds tell apart: the interval of the difference of "
+            f"their average ranks ({meaning}) contains 0."
+        )
+    else:
+        sentences.append(f"The seeds tell all columns apart ({meaning}).")
+    sentences.append("Coverages of one task are not independent, so no test is made over them.")
+    if left_out:
+        sentences.append(f"Without a rank, as values are missing: {some(left_out)}.")
+    return sentences

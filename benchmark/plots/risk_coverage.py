@@ -1,0 +1,119 @@
+"""Selective risk over coverage: the whole curve, and the part of it in which the columns can be told apart."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmark.columns import Column, some
+from benchmark.plots.runs import Runs, seeds_text
+from benchmark.plots.style import BLACK, DOUBLE, NotDrawn, look, new_figure, panel_name, short_name
+from benchmark.stats import Array
+from benchmark.tables import curve_of
+
+COVERAGE = np.arange(201) / 2
+"""Of the points of a curve, in per cent."""
+MOST = 8
+"""Lines that one can follow."""
+HIGH = 70
+"""A table whose coverages all lie at or above this is about the high end."""
+FAINT = 0.36
+"""How dark the bands of all lines are where they lie upon each other."""
+STEEP = 0.25
+"""The low end is shown up to where the risk reaches this share of that at full coverage."""
+
+
+def draw(runs: Runs) -> Figure:
+    usable = [column for column in runs.judged if not column.parts]
+    if not usable:
+        raise NotDrawn("no column has a run with one curve")
+    shown = choose(usable, runs.ranked, runs.manifest["reference"])
+    curve = curve_of(runs.manifest)
+    curves = {column.name: seed_curves(column, curve) for column in shown}
+    oracle = next((column for column in runs.columns if column.is_oracle), None)
+    low, high = zoom(runs.manifest["coverages"], [found.mean(axis=0) for found in curves.values()])
+    figure = new_figure(DOUBLE, 2.75, caption(runs, shown, len(usable)))
+    whole, part = figure.subplots(1, 2)
+    for axes, bounds in ((whole, (0.0, 100.0)), (part, (low, high))):
+        for name, style in looks(list(curves), runs.manifest["reference"]).items():
+            draw_line(axes, curves[name], bounds, short_name(name), style, FAINT / len(curves))
+        if oracle is not None:
+            style = {"color": BLACK, "linestyle": (0, (4, 2)), "linewidth": 1.0}
+            draw_line(axes, seed_curves(oracle, curve), bounds, "oracle", style, 0)
+        axes.set_xlim(*bounds)
+        if axes.get_ylim()[0] < 0.1 * axes.get_ylim()[1]:
+            axes.set_ylim(bottom=0)
+        axes.set_xlabel("coverage (%)")
+        axes.set_ylabel("selective risk (%)")
+    panel_name(whole, "(a) all coverages")
+    panel_name(part, f"(b) coverage {low:g} to {high:g} %, risk axis of its own")
+    handles, labels = whole.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
+    return figure
+
+
+def choose(columns: Sequence[Column], ranks: Mapping[str, float], reference: str) -> list[Column]:
+    """All of a few columns; of many the best by average rank and the reference. In the table's order."""
+    if len(columns) <= MOST:
+        return list(columns)
+    others = sorted((c.name for c in columns if c.name != reference), key=lambda name: ranks.get(name, np.inf))
+    kept = {reference, *others[: MOST - 1]}
+    return [column for column in columns if column.name in kept]
+
+
+def seed_curves(column: Column, curve: str) -> Array:
+    """(seeds, coverages), in per cent."""
+    return 100 * np.array([record["scores"][column.score][curve] for record in column.records], dtype=np.float64)
+
+
+def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, float]:
+    """From the lowest coverage of a table about the high end; else from 0 to before the risk gets steep."""
+    if min(coverages) >= HIGH and min(coverages) < 100:
+        return float(min(coverages)), 100.0
+    highest = np.max(means, axis=0)
+    flat = [c for c in COVERAGE[20:101:10] if highest[: round(2 * c) + 1].max() <= STEEP * highest[-1]]
+    return 0.0, float(max(flat, default=50.0))
+
+
+def looks(names: Sequence[str], reference: str) -> dict[str, dict[str, Any]]:
+    """Colour and line of each; only the reference is drawn thick."""
+    others = [name for name in names if name != reference]
+    return {name: look(0, True) if name == reference else look(others.index(name)) for name in names}
+
+
+def draw_line(
+    axes: Axes, curves: Array, bounds: tuple[float, float], label: str, style: dict[str, Any], alpha: float
+) -> None:
+    """The mean over seeds and a light band from the smallest to the largest."""
+    inside = slice(round(2 * bounds[0]), round(2 * bounds[1]) + 1)
+    axes.plot(COVERAGE[inside], curves.mean(axis=0)[inside], label=label, **style)
+    if len(curves) > 1:
+        low, high = curves.min(axis=0)[inside], curves.max(axis=0)[inside]
+        axes.fill_between(COVERAGE[inside], low, high, color=style["color"], alpha=alpha, linewidth=0)
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    """As many as fit beside each other."""
+    widest = 0.55 + 0.062 * max(map(len, labels))
+    return max(1, min(len(labels), int(DOUBLE / widest)))
+
+
+def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
+    """What the lines are, and what is not shown."""
+    several = any(len(column.records) > 1 for column in shown)
+    band = "; band: smallest to largest" if several else ""
+    sentences = [f"{runs.manifest['title']}: mean over {seeds_text(shown)}{band}."]
+    if len(shown) < usable:
+        sentences.append(
+            f"Shown are the best {len(shown) - 1} columns by average rank and the reference "
+            f"{runs.manifest['reference']}; {usable - len(shown)} more are left out."
+        )
+    parted = [column.name for column in runs.judged if column.parts]
+    if parted:
+        sentences.append(f"Without a curve, as each coverage has a training of its own: {some(parted)}.")
+    empty = [column.name for column in runs.columns if not column.records]
+    if empty:
+        sentences.append(f"Without a run: {some(empty)}.")
+    return sentences

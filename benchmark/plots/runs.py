@@ -1,0 +1,46 @@
+"""What the figures of a task are drawn from, read once: the columns of its table and the cells of its risks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmark.cells import Cells, Row
+from benchmark.columns import Column, load_columns
+from benchmark.store import Store
+from benchmark.tables import average_ranks, complete, fill, risk_rows
+
+
+@dataclass(frozen=True)
+class Runs:
+    manifest: dict[str, Any]
+    store: Store
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    cells: Cells
+
+    @property
+    def judged(self) -> list[Column]:
+        """Columns with at least one run, without the oracle."""
+        return [column for column in self.columns if column.records and not column.is_oracle]
+
+    @property
+    def ranked(self) -> dict[str, float]:
+        """Average ranks as the table prints them, of the columns that have every cell."""
+        names = [column.name for column in self.judged]
+        ranks = zip(names, average_ranks(self.rows, names, self.cells), strict=True)
+        return {name: float(rank) for name, rank in ranks if rank != "–"}
+
+
+def load_runs(manifest: dict[str, Any], store: Store) -> Runs:
+    manifest = complete(manifest)
+    columns, rows = load_columns(manifest, store), risk_rows(manifest)
+    return Runs(manifest, store, tuple(columns), tuple(rows), fill(rows, columns, manifest))
+
+
+def seeds_text(columns: Sequence[Column]) -> str:
+    """How many runs stand behind the columns: '5 seeds', '3 to 5 seeds'."""
+    counts = sorted({len(part.records) for column in columns for part in (column.parts or (column,))})
+    low, high = counts[0], counts[-1]
+    if low == high:
+        return "1 seed" if low == 1 else f"{low} seeds"
+    return f"{low} to {high} seeds"

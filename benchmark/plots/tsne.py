@@ -1,0 +1,158 @@
+"""t-SNE of the test features of baseline and reference: what is kept, what is abstained from, what is wrong."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from numpy.typing import NDArray
+
+from benchmark.plots.runs import Runs
+from benchmark.plots.style import BLACK, COLOURS, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, panel_name, short_name
+from benchmark.post_hoc import Finished, Unavailable
+from benchmark.prediction import Evidence, Floats
+from benchmark.scores import softmax_response
+from benchmark.stats import Array
+from benchmark.store import folder_of
+
+MOST_POINTS, DIMENSIONS, PERPLEXITY, SEED = 2000, 50, 30, 0
+COVERAGE = 0.95
+PALETTE = (*COLOURS, REFERENCE, "#F0E442")
+NAMED_CLASSES = 20
+"""With more the numbers of the classes would cover the points."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """Some test images of one run."""
+
+    name: str
+    seed: int
+    places: Array
+    labels: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+
+
+def draw(runs: Runs) -> Figure:
+    names = dict.fromkeys(filter(None, (runs.manifest.get("baseline"), runs.manifest["reference"])))
+    entries = [entry for name in names for entry in runs.manifest["entries"] if entry["label"] == name][:2]
+    maps = [make_map(entry, runs) for entry in entries if entry["seeds"]]
+    if not maps:
+        raise NotDrawn("neither baseline nor reference has a run among those shown")
+    figure = new_figure(DOUBLE, 3.75, caption(runs, maps))
+    for axes, each, letter in zip(np.ravel(figure.subplots(1, len(maps))), maps, "ab", strict=False):
+        draw_map(axes, each)
+        panel_name(axes, f"({letter}) {short_name(each.name)}, seed {each.seed}")
+    figure.legend(handles=legend_marks(), loc="outside upper left", ncols=3, columnspacing=1.5, handlelength=1.2)
+    return figure
+
+
+def make_map(entry: dict[str, Any], runs: Runs) -> Map:
+    """Of the entry's first seed."""
+    seed = min(entry["seeds"])
+    folder = folder_of(runs.manifest["task"], entry["method"], entry["job"], seed)
+    try:
+        evidence = Finished(folder, runs.store, entry.get("epoch")).test
+    except Unavailable:
+        raise NotDrawn(f"{entry['label']}, seed {seed}: no prediction is stored") from None
+    features = evidence.prediction.features
+    if features is None:
+        raise NotDrawn(f"{entry['label']} has no stored features; training with --keep-features stores them")
+    chosen = draw_points(len(features))
+    kept, wrong = decisions(evidence)
+    return Map(entry["label"], seed, embed(features[chosen]), evidence.labels[chosen], kept[chosen], wrong[chosen])
+
+
+def draw_points(available: int) -> NDArray[np.int64]:
+    """The same of every run of a task."""
+    if available <= MOST_POINTS:
+        return np.arange(available)
+    return np.sort(np.random.default_rng(SEED).choice(available, MOST_POINTS, replace=False))
+
+
+def decisions(evidence: Evidence) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which images are kept, by softmax response over the whole test set, and which are predicted wrongly."""
+    logits = evidence.prediction.logits
+    order = np.argsort(-softmax_response(logits), kind="stable")
+    kept = np.zeros(len(logits), dtype=np.bool_)
+    kept[order[: ceil(COVERAGE * len(logits))]] = True
+    return kept, np.asarray(logits.argmax(axis=1) != evidence.labels)
+
+
+def embed(features: Floats) -> Array:
+    """Two dimensions by t-SNE, on one thread: sums over several come in any order, and the map follows them."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    values = np.asarray(features, dtype=np.float64)
+    dimensions = min(DIMENSIONS, *values.shape)
+    perplexity = min(PERPLEXITY, (len(values) - 1) / 3)
+    with threadpool_limits(limits=1):
+        if dimensions < values.shape[1]:
+            values = PCA(dimensions, svd_solver="full").fit_transform(values)
+        found = TSNE(perplexity=perplexity, init="pca", random_state=SEED, n_jobs=1).fit_transform(values)
+    return np.asarray(found, dtype=np.float64)
+
+
+def draw_map(axes: Axes, each: Map) -> None:
+    """Kept points strong, the others light and small, a cross on the errors among the kept."""
+    classes = np.unique(each.labels)
+    for number in classes:
+        colour, marker = PALETTE[number % len(PALETTE)], "o^s"[number // len(PALETTE) % 3]
+        own = each.labels == number
+        kept, rest = each.places[own & each.kept], each.places[own & ~each.kept]
+        hollow = {"facecolors": "none", "edgecolors": colour, "alpha": 0.8, "linewidths": 0.5}
+        axes.scatter(rest[:, 0], rest[:, 1], s=5, marker=marker, **hollow)  # type: ignore[arg-type]
+        axes.scatter(kept[:, 0], kept[:, 1], s=6, c=colour, marker=marker, linewidths=0)
+    bad = each.places[each.kept & each.wrong]
+    axes.scatter(bad[:, 0], bad[:, 1], s=11, c=BLACK, marker="x", linewidths=0.7, zorder=3)
+    if len(classes) <= NAMED_CLASSES:
+        name_classes(axes, each, classes)
+    frame(axes, each.places)
+
+
+def name_classes(axes: Axes, each: Map, classes: NDArray[np.int64]) -> None:
+    halo = [withStroke(linewidth=2.2, foreground="white")]
+    for number in classes:
+        x, y = np.median(each.places[each.labels == number], axis=0)
+        style = {"ha": "center", "va": "center", "fontsize": 9, "weight": "bold", "path_effects": halo}
+        axes.text(x, y, str(number), zorder=4, **style)  # type: ignore[arg-type]
+
+
+def frame(axes: Axes, places: Array) -> None:
+    """A square around the points, without numbers: the axes of such a map have no unit."""
+    middle, half = (places.max(0) + places.min(0)) / 2, 0.54 * np.ptp(places, axis=0).max()
+    axes.set_xlim(middle[0] - half, middle[0] + half)
+    axes.set_ylim(middle[1] - half, middle[1] + half)
+    axes.set_box_aspect(1)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(True)
+    for spine in axes.spines.values():
+        spine.set_color("#CCCCCC")
+
+
+def legend_marks() -> list[Line2D]:
+    return [
+        Line2D([], [], marker="o", linestyle="", markersize=3.2, color=GREY, label=f"kept at {COVERAGE:.0%} coverage"),
+        Line2D([], [], marker="o", linestyle="", markersize=2.4, color=GREY, fillstyle="none", label="abstained"),
+        Line2D([], [], marker="x", linestyle="", markersize=4, color=BLACK, label="error among the kept"),
+    ]
+
+
+def caption(runs: Runs, maps: list[Map]) -> list[str]:
+    counts = " and ".join(f"{int((each.kept & each.wrong).sum())}" for each in maps)
+    many = int(max(each.labels.max() for each in maps)) >= len(PALETTE)
+    return [
+        f"{runs.manifest['title']}: t-SNE of the features of {len(maps[0].labels):,} test images; colour: class"
+        f"{' (colours repeat)' if many else ''}. Errors among the kept: {counts}.",
+        "Confidence is the softmax response of the stored logits for both, whatever score a method was published with.",
+        "Distances between clusters mean little in such a map.",
+    ]
