@@ -53,7 +53,7 @@ def draw(runs: Runs) -> Figure:
             panel_name(axes, name)
     for axes, points in zip(list(figure.axes), known.values(), strict=True):
         dots = [(point.cost[0], point.aurc[0]) for point in points]
-        label_points(figure, axes, dots, [short_name(point.name, 22) for point in points], list(map(bars, points)))
+        label_points(figure, axes, dots, [short_name(point.name, 18) for point in points], list(map(bars, points)))
     return figure
 
 
@@ -112,12 +112,13 @@ def plain_numbers(axis: XAxis | YAxis) -> None:
 
 def caption(runs: Runs, columns: Sequence[Column], panels: dict[str, list[Point]]) -> list[str]:
     several = any(len(column.records) > 1 for column in columns)
-    spread = " with their standard deviations" if several else ""
+    spread = " with standard deviations" if several else ""
     sentences = [
-        f"{runs.manifest['title']}: means over {seeds_text(columns)}{spread}, each method read with its published "
+        f"{runs.manifest['title']}: {seeds_text(columns)}{spread}, each method read with its published "
         f"score; lower left is better. Diamond: {runs.manifest['reference']}.",
         "Time includes a warm-up that several methods share, and for a combination the trainings of all its members.",
     ]
+    sentences += runs.provisional
     for name, points in panels.items():
         lacking = [column.name for column in columns if column.name not in {point.name for point in points}]
         if lacking:

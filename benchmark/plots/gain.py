@@ -14,6 +14,8 @@ from benchmark.significance import seed_gains
 
 BAR = 0.19
 """Inches from one bar to the next."""
+ROOM = 1.15
+"""From the axis's centre to its end, by what it has to show."""
 FAR = 3.0
 """Gains beyond so many times the upper quartile are cut off."""
 
@@ -67,7 +69,7 @@ def draw(runs: Runs) -> Figure:
     axes.set_ylim(len(gains) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"fall of AUGRC ×10³ against {short_name(base.name, 20)}")
+    axes.set_xlabel(f"fall of AUGRC ×10³ against {short_name(base.name, 12)}")
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.4, columnspacing=1.0, handletextpad=0.4)
     return figure
 
@@ -97,24 +99,28 @@ def reach(gains: Sequence[Gain]) -> float:
 
 
 def mark_cut(axes: Axes, gains: Sequence[Gain]) -> None:
-    """Bars that leave the axis end at its edge, with their gain in figures."""
-    limit = 1.15 * reach(gains)
+    """Bars that leave the axis end at its edge, with their gain in figures on the other side of 0."""
+    limit = ROOM * reach(gains)
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, -limit), min(high, limit))
     for place, gain in enumerate(gains):
         if abs(gain.total) > limit:
             spread = f"±{gain.std:.1f}" if gain.seeds > 1 else ""
-            text = f"{gain.total:+.1f}{spread}"
-            text, edge, side = (f"◂ {text}", -limit, "left") if gain.total < 0 else (f"{text} ▸", limit, "right")
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-            axes.text(edge + np.sign(-edge) * 0.03 * limit, place, text, ha=side, va="center", fontsize=SMALL, bbox=box)
+            text = f"{gain.total:+.1f}{spread}".replace("-", "−")
+            away = -np.sign(gain.total)
+            start = away * (0.03 * limit + max(away * gain.ranking, away * gain.classifier, 0.0))
+            text, side = (f"◂ {text}", "left") if away > 0 else (f"{text} ▸", "right")
+            axes.text(start, place, text, ha=side, va="center", fontsize=SMALL)
 
 
 def caption(runs: Runs, base: str, gains: Sequence[Gain]) -> list[str]:
     counts = sorted({gain.seeds for gain in gains})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     spread = ", with the standard deviation of the gain" if counts[-1] > 1 else ""
+    cut = any(abs(gain.total) > ROOM * reach(gains) for gain in gains)
     return [
         f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
         f"Better ranking: what the AUROC would give at the accuracy of {base}; better classifier: the rest.",
+        *runs.provisional,
+        *(["◂ ▸: beyond the axis."] if cut else []),
     ]

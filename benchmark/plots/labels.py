@@ -1,7 +1,6 @@
 """Where the name of a point goes, so that names cover neither points nor each other as far as there is room."""
 
 from collections.abc import Sequence
-from math import cos, pi, sin
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,10 +10,11 @@ from benchmark.plots.style import GREY, SMALL
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
-DISTANCES = (5.5, 10.0, 16.0, 24.0, 34.0, 46.0)
-"""Points from the centre of a mark to the nearest edge of its name."""
+STEPS = (4.5, 9.0, 15.0, 23.0, 33.0, 45.0)
+"""Points from the centre of a mark to its name, in x, in y or in both."""
+BESIDE = 1.5 * STEPS[0]
+SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 MISREAD = 0.15
-ANGLES = (0, 180, 45, 315, 135, 225, 90, 270)
 
 
 def overlap(a: Box, b: Box) -> float:
@@ -23,12 +23,11 @@ def overlap(a: Box, b: Box) -> float:
     return max(width, 0.0) * max(height, 0.0)
 
 
-def box_at(point: tuple[float, float], size: tuple[float, float], angle: float, distance: float) -> Box:
-    """A box of that size whose nearest edge or corner lies in that direction."""
-    dx, dy = round(cos(angle * pi / 180), 6), round(sin(angle * pi / 180), 6)
-    x = point[0] + dx * distance + (np.sign(dx) - 1) / 2 * size[0]
-    y = point[1] + dy * distance + (np.sign(dy) - 1) / 2 * size[1]
-    return float(x), float(y), float(x + size[0]), float(y + size[1])
+def box_at(point: tuple[float, float], size: tuple[float, float], side: tuple[int, int], step: float) -> Box:
+    """A box of that size beside a point: `side` is −1, 0 or 1 in x and in y."""
+    x = point[0] + side[0] * step + (side[0] - 1) / 2 * size[0]
+    y = point[1] + side[1] * step + (side[1] - 1) / 2 * size[1]
+    return x, y, x + size[0], y + size[1]
 
 
 def distance(point: tuple[float, float], box: Box) -> float:
@@ -41,6 +40,15 @@ def nearest(point: tuple[float, float], box: Box) -> tuple[float, float]:
     return min(max(point[0], box[0]), box[2]), min(max(point[1], box[1]), box[3])
 
 
+def leader(point: tuple[float, float], box: Box) -> list[Box]:
+    """Small boxes along the line from a point to its name; none for a name that stands right beside it."""
+    if distance(point, box) <= BESIDE:
+        return []
+    end = nearest(point, box)
+    steps = [(point[0] + t * (end[0] - point[0]), point[1] + t * (end[1] - point[1])) for t in np.linspace(0.3, 1, 8)]
+    return [(float(x) - 1, float(y) - 1, float(x) + 1, float(y) + 1) for x, y in steps]
+
+
 def place(
     points: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], bounds: Box, obstacles: Sequence[Box]
 ) -> list[Box]:
@@ -49,16 +57,22 @@ def place(
     A place that lies nearer to other points than to its own would be misread, and counts as partly covered.
     """
     placed: list[Box] = []
+    taken = list(obstacles)
     for point, size in zip(points, sizes, strict=True):
         area = size[0] * size[1]
+        dots = [(x - 3, y - 3, x + 3, y + 3) for x, y in points if (x, y) != point]
         costs = {}
-        for step in DISTANCES:
-            for angle in ANGLES:
-                box = box_at(point, size, angle, step)
-                covered = sum(overlap(box, other) for other in (*placed, *obstacles))
+        for step in STEPS:
+            for side in SIDES:
+                box = box_at(point, size, side, step)
+                covered = sum(overlap(box, other) for other in taken)
+                crossed = sum(overlap(part, other) for part in leader(point, box) for other in (*placed, *dots))
                 misread = sum(distance(other, box) <= distance(point, box) for other in points if other != point)
-                costs[box] = round(10 * (area - overlap(box, bounds)) + covered + MISREAD * area * misread, 6)
-        placed.append(min(costs, key=lambda box: costs[box]))
+                outside = area - overlap(box, bounds)
+                costs[box] = round(10 * outside + covered + 5 * crossed + MISREAD * area * misread, 6)
+        best = min(costs, key=lambda box: costs[box])
+        placed.append(best)
+        taken += [best, *leader(point, best)]
     return placed
 
 
@@ -88,6 +102,6 @@ def label_points(
     back = axes.transData.inverted().transform
     for text, dot, box in zip(texts, dots, place(dots, sizes, bounds, obstacles), strict=True):
         text.set_position(tuple(back((box[0] * unit, box[1] * unit))))
-        if distance(dot, box) > DISTANCES[0] + 0.1:
+        if distance(dot, box) > BESIDE:
             ends = back(unit * np.array([dot, nearest(dot, box)]))
             axes.plot(ends[:, 0], ends[:, 1], color=GREY, linewidth=0.4, zorder=1)

@@ -30,7 +30,7 @@ def draw(runs: Runs) -> Figure:
     order = sorted(range(len(printed)), key=lambda index: (printed[index], index))
     names, ranks = [drawn.names[index] for index in order], [printed[index] for index in order]
     bars = cliques(unresolved(drawn.ranks[:, order]))
-    left_out = [column.name for column in runs.judged if column.name not in names]
+    left_out = [column.name for column in runs.columns if column.name not in names and not column.is_oracle]
     height = TOP + GAP + BAR * len(bars) + LABEL * ((len(names) + 1) // 2) + 0.12
     figure = new_figure(DOUBLE, height, caption(runs, len(drawn.seeds), bool(bars), left_out))
     figure.set_layout_engine("none")
@@ -125,6 +125,7 @@ def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> lis
         )
     else:
         sentences.append(f"The seeds tell all columns apart ({meaning}).")
+    sentences += runs.provisional
     sentences.append("Coverages of one task are not independent, so no test is made over them.")
     if left_out:
         sentences.append(f"Without a rank, as values are missing: {some(left_out)}.")

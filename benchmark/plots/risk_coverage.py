@@ -104,7 +104,7 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     """What the lines are, and what is not shown."""
     several = any(len(column.records) > 1 for column in shown)
     band = "; band: smallest to largest" if several else ""
-    sentences = [f"{runs.manifest['title']}: mean over {seeds_text(shown)}{band}."]
+    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}.", *runs.provisional]
     if len(shown) < usable:
         sentences.append(
             f"Shown are the best {len(shown) - 1} columns by average rank and the reference "

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmark.captions import is_provisional
 from benchmark.cells import Cells, Row
 from benchmark.columns import Column, load_columns
 from benchmark.store import Store
@@ -24,6 +25,11 @@ class Runs:
         return [column for column in self.columns if column.records and not column.is_oracle]
 
     @property
+    def provisional(self) -> list[str]:
+        """The sentence that belongs into a caption while runs are still to come."""
+        return ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
+
+    @property
     def ranked(self) -> dict[str, float]:
         """Average ranks as the table prints them, of the columns that have every cell."""
         names = [column.name for column in self.judged]
@@ -38,9 +44,9 @@ def load_runs(manifest: dict[str, Any], store: Store) -> Runs:
 
 
 def seeds_text(columns: Sequence[Column]) -> str:
-    """How many runs stand behind the columns: '5 seeds', '3 to 5 seeds'."""
+    """How many runs stand behind the columns: '1 seed', 'mean over 5 seeds', 'mean over 3 to 5 seeds'."""
     counts = sorted({len(part.records) for column in columns for part in (column.parts or (column,))})
     low, high = counts[0], counts[-1]
     if low == high:
-        return "1 seed" if low == 1 else f"{low} seeds"
-    return f"{low} to {high} seeds"
+        return "1 seed" if low == 1 else f"mean over {low} seeds"
+    return f"mean over {low} to {high} seeds"

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmark.cells import Row
-from benchmark.columns import Column
+from benchmark.columns import Column, some
 from benchmark.figures import published_figures
 from benchmark.plots.runs import Runs, seeds_text
 from benchmark.plots.style import COLOURS, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, panel_name
@@ -55,7 +55,8 @@ def draw(runs: Runs) -> Figure:
             axes.tick_params(axis="x", rotation=40)
         axes.set_xlabel(f"{columns[0].name.partition('=')[0]}{axis.kind}")
         axes.margins(x=0.1, y=0.15)
-        panel_name(axes, row.label if row.coverage is None else f"risk (%) at {row.coverage:g} %")
+        axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
+        panel_name(axes, row.label if row.coverage is None else f"risk (%), {row.coverage:g} % coverage")
     if drawn_published:
         handles, labels = figure.axes[1].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=2)
@@ -124,10 +125,15 @@ def draw_published(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, 
 def caption(runs: Runs, columns: Sequence[Column]) -> list[str]:
     spread = ", bars: standard deviation" if any(len(column.records) > 1 for column in columns) else ""
     sentences = [
-        f"{runs.manifest['title']}: mean over {seeds_text(columns)}{spread}; lower is better.",
+        f"{runs.manifest['title']}: {seeds_text(columns)}{spread}; lower is better.",
+        *runs.provisional,
         f"Settings are called as in the published table; diamond: {runs.manifest['reference']}.",
     ]
-    incomparable = runs.manifest["incomparable"]
-    if all(column.name in incomparable for column in columns):
-        sentences.append(f"Published values are not shown: {incomparable[columns[0].name]}.")
+    lacking: dict[str, list[str]] = {}
+    for column in columns:
+        if column.name in runs.manifest["incomparable"]:
+            lacking.setdefault(runs.manifest["incomparable"][column.name], []).append(column.name)
+    for reason, names in lacking.items():
+        which = "Published values are" if len(names) == len(columns) else f"The published value of {some(names)} is"
+        sentences.append(f"{which} not shown: {reason}.")
     return sentences

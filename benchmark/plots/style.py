@@ -92,8 +92,11 @@ def look(index: int, is_reference: bool = False) -> dict[str, Any]:
 
 
 def short_name(name: str, longest: int = 30) -> str:
-    """A name that a figure has room for."""
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+    """A name that a figure has room for; names that begin alike still differ at their end."""
+    if len(name) <= longest:
+        return name
+    end = longest // 3
+    return f"{name[: longest - 1 - end]}…{name[-end:]}"
 
 
 def panel_name(axes: Axes, text: str) -> None:

@@ -1,0 +1,253 @@
+"""Figures from hand-made records: what is behind the drawings, the files, and what is said where there is none."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+
+from benchmark.columns import Column
+from benchmark.plots import gain, labels, ranks, risk_coverage, sensitivity, style, tsne
+from benchmark.plots.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
+from benchmark.plots.runs import load_runs, seeds_text
+from benchmark.prediction import Evidence, Prediction
+from benchmark.store import PREDICTION, Store, folder_of
+from tests.conftest import run_all, run_here
+from tests.test_tables import MANIFEST
+
+METHODS = ("Ours", "Theirs", "Plain")
+SEEDS = [0, 1, 2]
+
+
+def full_record(seed: int, level: float, **extra: Any) -> dict[str, Any]:
+    """A record whose curve rises with the coverage to `level`."""
+    curve = [level * (1 + seed / 50) * (i / 200) ** 2 for i in range(201)]
+    scores = {"SR": {"risk": curve, "aurc": level / 3, "e_aurc": 0.0, "augrc": 0.0, "auroc": 0.9 - level / 5,
+                     "top_ties": 0.0}}  # fmt: skip
+    provenance = {"environments": ["here"], "seconds": 10 * level + seed, "peak_bytes": 2**28 + seed}
+    classifier = {"accuracy": 1 - curve[200], "nll": 0.5, "brier": 0.2, "ece": 0.1}
+    return {"seed": seed, "scores": scores, "classifier": classifier, "num_test": 60, "notes": [],
+            "provenance": provenance, **extra}  # fmt: skip
+
+
+def manifest_of(methods: tuple[str, ...] = METHODS, **extra: Any) -> dict[str, Any]:
+    entries = [{"label": name, "method": name.lower(), "job": "id", "seeds": SEEDS} for name in methods]
+    return {**MANIFEST, "entries": entries, "baseline": "Plain", **extra}
+
+
+def evidence(seed: int, features: bool = True) -> Evidence:
+    random = np.random.default_rng(seed)
+    labels_of = random.integers(3, size=60)
+    logits = 2.0 * np.eye(3)[labels_of] + random.normal(size=(60, 3))
+    return Evidence(Prediction(logits, logits.repeat(2, axis=1) if features else None), labels_of)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(tmp_path)
+    oracle = {"risk": [0.0] * 201}
+    for index, name in enumerate(METHODS):
+        for seed in SEEDS:
+            folder = folder_of("toy", name.lower(), "id", seed)
+            store.write_record(folder, full_record(seed, 0.1 + 0.05 * index, oracle=oracle))
+            store.write_prediction(folder, PREDICTION, evidence(index))
+    store.write_manifest("toy", manifest_of())
+    return store
+
+
+def names(store: Store) -> set[str]:
+    return {path.name for path in (store.root / "figures").glob("*")}
+
+
+def write(manifest: dict[str, Any], store: Store, *figures: str) -> None:
+    runs = load_runs(manifest, store)
+    for name in figures:
+        write_figure(OF_A_TASK[name], runs, name)
+
+
+def column(name: str, **extra: Any) -> Column:
+    return Column(name, "SR", (full_record(0, 0.1),), 1, **extra)
+
+
+def test_every_figure_is_written_with_the_same_bytes_whatever_the_users_settings(store: Store) -> None:
+    before = {path.name: path.read_bytes() for path in write_task_figures(manifest_of(), store)}
+    assert before.keys() == names(store) == {f"toy-{name}.{end}" for name in OF_A_TASK for end in ("png", "pdf")}
+    assert all(content[:4] in (b"\x89PNG", b"%PDF") and len(content) > 3000 for content in before.values())
+    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
+        after = {path.name: path.read_bytes() for path in write_task_figures(manifest_of(), store)}
+        assert matplotlib.rcParams["font.size"] == 20
+    assert before == after
+    assert not [name for name, content in after.items() if b"Matplotlib" in content or b"CreationDate" in content]
+
+
+def test_without_runs_every_figure_says_why(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = [{**entry, "job": "other"} for entry in manifest_of()["entries"]]
+    assert write_task_figures(manifest_of(entries=nothing), store) == []
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"no toy-{name}" for name in OF_A_TASK]
+
+
+def test_missing_and_diverged_runs_are_left_out(store: Store) -> None:
+    (store.root / folder_of("toy", "theirs", "id", 1) / "record.json").unlink()
+    diverged = {"seed": 2, "diverged": "the loss is nan", "provenance": {}}
+    store.write_record(folder_of("toy", "plain", "id", 2), diverged)
+    late = {"label": "A name that is much longer than any figure has room for", "method": "late", "job": "id"}
+    entries = [*manifest_of()["entries"], {**late, "seeds": [0]}]
+    write(manifest_of(entries=entries), store, "risk-coverage", "ranks", "cost", "gain")
+    assert {"toy-risk-coverage.png", "toy-cost.png", "toy-gain.png"} <= names(store)
+    runs = load_runs(manifest_of(entries=entries), store)
+    assert runs.provisional
+    assert "Without a run: A name" in " ".join(risk_coverage.caption(runs, runs.judged, 3))
+    assert seeds_text(runs.judged) == "mean over 2 to 3 seeds"
+
+
+def test_one_seed_has_no_ranks(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [{**entry, "seeds": [0]} for entry in manifest_of()["entries"]]
+    write(manifest_of(entries=entries), store, "ranks", "gain")
+    assert "no toy-ranks: it takes two columns with a value at every coverage, and two seeds" in capsys.readouterr().out
+    assert "toy-gain.png" in names(store)
+
+
+def test_features_that_were_not_kept_name_the_option(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write_prediction(folder_of("toy", "ours", "id", 0), PREDICTION, evidence(0, features=False))
+    write(manifest_of(), store, "tsne")
+    assert "no toy-tsne: Ours has no stored features; training with --keep-features" in capsys.readouterr().out
+
+
+def test_records_without_memory_or_with_a_single_column(store: Store) -> None:
+    for seed in SEEDS:
+        run = full_record(seed, 0.1)
+        del run["provenance"]["peak_bytes"]
+        store.write_record(folder_of("toy", "plain", "id", seed), run)
+    write(manifest_of(("Plain",), reference="Plain"), store, "risk-coverage", "ranks", "cost", "gain")
+    assert names(store) == {f"toy-{name}.{end}" for name in ("cost", "risk-coverage") for end in ("png", "pdf")}
+
+
+def test_of_many_columns_the_best_and_the_reference_are_shown() -> None:
+    columns = [column(f"M{index}") for index in range(12)]
+    ranked = {f"M{index}": 12.0 - index for index in range(11)}
+    chosen = risk_coverage.choose(columns, ranked, "M0")
+    assert [c.name for c in chosen] == ["M0", "M4", "M5", "M6", "M7", "M8", "M9", "M10"]
+    assert risk_coverage.choose(columns[:8], ranked, "M0") == columns[:8]
+    styles = risk_coverage.looks([c.name for c in chosen], "M0").values()
+    assert len({(str(each["color"]), str(each["linestyle"])) for each in styles}) == 8
+
+
+def test_columns_of_one_training_per_coverage_have_no_curve(store: Store) -> None:
+    parts = [{"label": "Parts", "method": "plain", "job": "id", "seeds": SEEDS, "coverage": c} for c in (100.0, 50.0)]
+    runs = load_runs(manifest_of(entries=[*manifest_of()["entries"], *parts]), store)
+    text = " ".join(risk_coverage.caption(runs, runs.judged[:3], 3))
+    assert "Without a curve, as each coverage has a training of its own: Parts." in text
+
+
+def test_the_zoom_follows_the_table_and_the_curves() -> None:
+    steep = (np.arange(201) / 200) ** 2
+    assert risk_coverage.zoom([100, 90, 70], [steep]) == (70, 100)
+    assert risk_coverage.zoom([100, 50, 10], [steep]) == (0, 50)
+    assert risk_coverage.zoom([100, 50, 10], [np.sqrt(steep)]) == (0, 25)
+    assert risk_coverage.zoom([100, 50, 10], [np.ones(201)]) == (0, 50)
+    assert risk_coverage.zoom([100], [steep]) == (0, 50)
+
+
+def test_pairs_are_unresolved_where_the_interval_contains_0() -> None:
+    drawn = np.array([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [1.0, 2.0, 3.0], [1.0, 3.0, 2.0]])
+    assert ranks.unresolved(drawn).tolist() == [[True, False, False], [False, True, True], [False, True, True]]
+
+
+def test_bars_are_the_largest_sets_of_joined_columns() -> None:
+    pairs = {(0, 1), (1, 2), (0, 2), (2, 3), (0, 4)}
+    joined = np.array([[i == j or (min(i, j), max(i, j)) in pairs for j in range(6)] for i in range(6)])
+    assert ranks.cliques(joined) == [(0, 1, 2), (0, 4), (2, 3)]
+    assert ranks.cliques(np.eye(3, dtype=bool)) == []
+
+
+def test_names_of_points_lie_apart_and_inside() -> None:
+    points = [(50.0, 50.0), (52.0, 50.0), (50.0, 53.0), (195.0, 50.0)]
+    bounds = (0.0, 0.0, 200.0, 100.0)
+    boxes = labels.place(points, [(40.0, 8.0)] * 4, bounds, [(x - 4, y - 4, x + 4, y + 4) for x, y in points])
+    shared = [labels.overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
+    assert sum(shared) == 0
+    assert all(labels.overlap(box, bounds) == pytest.approx(320) for box in boxes)
+    assert labels.box_at((0, 0), (10, 4), (1, 1), 3) == (3, 3, 13, 7)
+    assert labels.box_at((0, 0), (10, 4), (-1, 0), 3) == (-13, -2, -3, 2)
+
+
+def test_settings_and_their_axis() -> None:
+    assert [sensitivity.setting_of(name) for name in ("q=0.99", "s=1e3", "CE")] == [0.99, 1000.0, None]
+    assert sensitivity.axis_of([50, 100, 150]) == sensitivity.Axis("", (50, 100, 150))
+    even = sensitivity.axis_of([0, 0.9, 0.99, 0.999])
+    assert (even.kind, even.places) == (" (evenly spaced)", (0, 1, 2, 3))
+    log = sensitivity.axis_of([0, 10, 100, 10000])
+    assert log.kind == " (log scale)"
+    assert log.places == pytest.approx((-0.5, 1, 2, 4))
+
+
+@pytest.mark.parametrize("suffix", ["", "-cpu"])
+def test_sensitivity_with_and_without_published_values(store: Store, suffix: str) -> None:
+    settings = ["q=0", "q=0.9", "q=0.99", "q=0.999"]
+    entries = [{"label": name, "method": "ours", "job": "id", "seeds": SEEDS} for name in settings[:3]]
+    late = {"label": "q=0.999", "method": "late", "job": "id", "seeds": SEEDS}
+    reasons = dict.fromkeys(settings, "too small") if suffix else {}
+    shown = {"columns": settings, "reference": "q=0.99", "published": "sensitivity_q", "incomparable": reasons}
+    table = manifest_of(entries=[*entries, late], name=f"q{suffix}", **shown)
+    other = {**table, "name": "celeba"}
+    paths = write_published_figures([table, other], store)
+    assert [path.name for path in paths] == [f"q{suffix}-sensitivity.png", f"q{suffix}-sensitivity.pdf"]
+    runs = load_runs(table, store)
+    legend = sensitivity.draw(runs).legends
+    assert bool(legend) == (not suffix)
+    assert ("not shown: too small" in " ".join(sensitivity.caption(runs, runs.judged))) == bool(suffix)
+
+
+def test_gains_are_sorted_and_their_parts_stacked(store: Store) -> None:
+    runs = load_runs(manifest_of(), store)
+    found = gain.gains_over(runs.judged[2], runs.judged)
+    assert [each.name for each in found] == ["Ours", "Theirs"]
+    assert found[0].total > found[1].total > 0
+    assert gain.stacked([1, -1, 2], [2, 3, 0]) == ([0, 0, 0], [1, 0, 0])
+
+
+def test_few_far_gains_are_cut_off() -> None:
+    near = [gain.Gain(f"M{index}", 1.0, 0.5, 0.1, 5) for index in range(8)]
+    assert gain.reach([*near, gain.Gain("far", -30.0, 0.0, 1.0, 5)]) == pytest.approx(1.6)
+    assert gain.reach([near[0], gain.Gain("far", -3.0, 0.0, 1.0, 5)]) == pytest.approx(4.0)
+
+
+def test_what_the_map_calls_kept_and_wrong() -> None:
+    logits = np.array([[float(index), 0.0] for index in range(1, 21)])
+    kept, wrong = tsne.decisions(Evidence(Prediction(logits), np.array([1, *[0] * 19])))
+    assert kept.tolist() == [False, *[True] * 19]
+    assert wrong.tolist() == [True, *[False] * 19]
+    assert len(tsne.draw_points(5000)) == tsne.MOST_POINTS
+    assert (tsne.draw_points(5000) == tsne.draw_points(5000)).all()
+
+
+def test_long_names_keep_their_end() -> None:
+    assert style.short_name("short") == "short"
+    assert style.short_name("abcdefghijklmnop", 10) == "abcdef…nop"
+
+
+def test_the_command(store: Store) -> None:
+    result = run_all("figures", "--results", store.root, "--methods", "ours", "plain", "--scores", "margin")
+    assert result.returncode == 0, result.stderr
+    assert str(store.root / "figures" / "toy-risk-coverage.png") in result.stdout.splitlines()
+    assert not result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--datasets", "toys"], "unknown task in this results folder: 'toys': did you mean 'toy'?"),
+        (["--methods", "our"], "unknown method in the results of toy: 'our': did you mean 'Ours'?"),
+        (["--reference", "x"], "--reference x: not among the methods shown"),
+        (["--scores", "x"], "unknown score 'x'"),
+        (["--results", "nowhere"], "no results in 'nowhere'"),
+    ],
+)
+def test_the_commands_errors(store: Store, options: list[str], message: str) -> None:
+    result = run_here("figures", "--results", store.root, *options)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (store.root / "figures").exists()
