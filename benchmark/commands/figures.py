@@ -1,12 +1,16 @@
 """`figures`: draw the figures of a results folder from its records, as PNG and PDF. Needs no torch."""
 
 import argparse
+from typing import Any
 
 from benchmark.commands.options import add_reference, add_results, add_scores, add_selection, asked_settings
 from benchmark.commands.tables import select_names
 from benchmark.errors import UserError
 from benchmark.store import Store
 from benchmark.tables import select
+
+SENSITIVITY = ("q", "s", "w", "e_s")
+"""Published tables that vary one setting, also on the small sibling of their task."""
 
 HELP = "draw the figures of a results folder"
 
@@ -26,6 +30,8 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
     tasks = [] if not manifests and not arguments.datasets else select_names(arguments.datasets, [*manifests], "task")
     chosen = [select(manifests[name], arguments.methods, None, arguments.reference) for name in tasks]
+    if not chosen and not any(map(varies_a_setting, published)):
+        raise UserError(f"no task and no sensitivity table in '{arguments.results}', so nothing to draw")
     narrowed = arguments.datasets or arguments.methods or arguments.reference or arguments.scores
     store.check_writable()
     # Only now, so that help and errors need not wait for matplotlib.
@@ -34,5 +40,9 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     for manifest in chosen:
         write_task_figures(manifest | asked_settings(arguments), store)
     if not narrowed:
-        write_published_figures(published, store)
+        write_published_figures([*filter(varies_a_setting, published)], store)
     return 0
+
+
+def varies_a_setting(manifest: dict[str, Any]) -> bool:
+    return manifest["name"].removesuffix("-cpu") in SENSITIVITY

@@ -26,11 +26,10 @@ def write_task_figures(manifest: dict[str, Any], store: Store) -> list[Path]:
 
 
 def write_published_figures(manifests: Sequence[dict[str, Any]], store: Store) -> list[Path]:
-    """Of the published tables that vary one setting."""
-    wanted = [manifest for manifest in manifests if sensitivity.varies_a_setting(manifest)]
+    """Of published tables that vary one setting."""
     return [
         path
-        for manifest in wanted
+        for manifest in manifests
         for path in write_figure(sensitivity.draw, load_runs(manifest, store), "sensitivity")
     ]
 

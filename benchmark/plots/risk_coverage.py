@@ -21,8 +21,8 @@ HIGH = 70
 """A table whose coverages all lie at or above this is about the high end."""
 FAINT = 0.36
 """How dark the bands of all lines are where they lie upon each other."""
-STEEP = 0.25
-"""The low end is shown up to where the risk reaches this share of that at full coverage."""
+HALF, STEEP, NOTHING = 50.0, 0.25, 0.01
+"""Risks, as shares of that at full coverage, up to which the low end is shown, and below which one sees nothing."""
 
 
 def draw(runs: Runs) -> Figure:
@@ -69,12 +69,18 @@ def seed_curves(column: Column, curve: str) -> Array:
 
 
 def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, float]:
-    """From the lowest coverage of a table about the high end; else from 0 to before the risk gets steep."""
+    """From the lowest coverage of a table about the high end; else from 0 to before the risk gets steep.
+
+    That is the lower half at most, unless there is nothing to be seen in it.
+    """
     if min(coverages) >= HIGH and min(coverages) < 100:
         return float(min(coverages)), 100.0
     highest = np.max(means, axis=0)
-    flat = [c for c in COVERAGE[20:101:10] if highest[: round(2 * c) + 1].max() <= STEEP * highest[-1]]
-    return 0.0, float(max(flat, default=50.0))
+    flat = [c for c in COVERAGE[20:191:10] if highest[: round(2 * c) + 1].max() <= STEEP * highest[-1]]
+    end = max((c for c in flat if c <= HALF), default=HALF)
+    if highest[: round(2 * end) + 1].max() < NOTHING * highest[-1]:
+        end = max(flat)
+    return 0.0, float(end)
 
 
 def looks(names: Sequence[str], reference: str) -> dict[str, dict[str, Any]]:

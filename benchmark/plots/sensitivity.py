@@ -18,7 +18,6 @@ from benchmark.plots.runs import Runs, seeds_text
 from benchmark.plots.style import COLOURS, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, panel_name
 from benchmark.tables import MEASURES, curve_of, curve_value, run_values
 
-TABLES = ("q", "s", "w", "e_s")
 COVERAGES = (100, 80, 50)
 WIDE = 100
 """Settings that span more than this factor lie on a log axis."""
@@ -32,10 +31,6 @@ class Axis:
 
     kind: str
     places: tuple[float, ...]
-
-
-def varies_a_setting(manifest: dict[str, Any]) -> bool:
-    return manifest["name"].removesuffix("-cpu") in TABLES
 
 
 def draw(runs: Runs) -> Figure:
