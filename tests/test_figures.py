@@ -100,7 +100,7 @@ def test_missing_and_diverged_runs_are_left_out(store: Store) -> None:
     write(manifest_of(entries=entries), store, "risk-coverage", "ranks", "cost", "gain")
     assert {"toy-risk-coverage.png", "toy-cost.png", "toy-gain.png"} <= names(store)
     runs = load_runs(manifest_of(entries=entries), store)
-    assert runs.provisional
+    assert runs.remarks == ["Provisional: not all runs are there.", "Diverged runs are left out: Plain (1)."]
     assert "Without a run: A name" in " ".join(risk_coverage.caption(runs, runs.judged, 3))
     assert seeds_text(runs.judged) == "mean over 2 to 3 seeds"
 
@@ -135,6 +135,18 @@ def test_of_many_columns_the_best_and_the_reference_are_shown() -> None:
     assert risk_coverage.choose(columns[:8], ranked, "M0") == columns[:8]
     styles = risk_coverage.looks([c.name for c in chosen], "M0").values()
     assert len({(str(each["color"]), str(each["linestyle"])) for each in styles}) == 8
+    assert len({each.get("marker") for each in styles}) == 8
+
+
+def test_marks_of_lines_do_not_fall_on_each_other() -> None:
+    points = [range(201)[risk_coverage.marked(index, 8, (0.0, 100.0))] for index in range(8)]
+    assert {len(each) for each in points} == {5}
+    assert len({point for each in points for point in each}) == 40
+
+
+def test_the_name_of_a_class_stands_among_its_points() -> None:
+    places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [90.0, 90.0]])
+    assert tsne.centre(places).tolist() == [0.0, 0.0]
 
 
 def test_columns_of_one_training_per_coverage_have_no_curve(store: Store) -> None:

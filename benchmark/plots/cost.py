@@ -113,12 +113,14 @@ def plain_numbers(axis: XAxis | YAxis) -> None:
 def caption(runs: Runs, columns: Sequence[Column], panels: dict[str, list[Point]]) -> list[str]:
     several = any(len(column.records) > 1 for column in columns)
     spread = " with standard deviations" if several else ""
+    marked = [runs.manifest["reference"]] if any(c.name == runs.manifest["reference"] for c in columns) else []
     sentences = [
-        f"{runs.manifest['title']}: {seeds_text(columns)}{spread}, each method read with its published "
-        f"score; lower left is better. Diamond: {runs.manifest['reference']}.",
+        f"{runs.manifest['title']}: {seeds_text(columns)}{spread}, each method read with its published score; lower "
+        "left is better.",
+        *(f"Diamond: {name}." for name in marked),
         "Time includes a warm-up that several methods share, and for a combination the trainings of all its members.",
     ]
-    sentences += runs.provisional
+    sentences += runs.remarks
     for name, points in panels.items():
         lacking = [column.name for column in columns if column.name not in {point.name for point in points}]
         if lacking:

@@ -121,6 +121,6 @@ def caption(runs: Runs, base: str, gains: Sequence[Gain]) -> list[str]:
     return [
         f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
         f"Better ranking: what the AUROC would give at the accuracy of {base}; better classifier: the rest.",
-        *runs.provisional,
+        *runs.remarks,
         *(["◂ ▸: beyond the axis."] if cut else []),
     ]

@@ -125,7 +125,7 @@ def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> lis
         )
     else:
         sentences.append(f"The seeds tell all columns apart ({meaning}).")
-    sentences += runs.provisional
+    sentences += runs.remarks
     sentences.append("Coverages of one task are not independent, so no test is made over them.")
     if left_out:
         sentences.append(f"Without a rank, as values are missing: {some(left_out)}.")

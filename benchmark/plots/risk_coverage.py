@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmark.columns import Column, some
 from benchmark.plots.runs import Runs, seeds_text
-from benchmark.plots.style import BLACK, DOUBLE, NotDrawn, look, new_figure, panel_name, short_name
+from benchmark.plots.style import BLACK, DOUBLE, NotDrawn, look, new_figure, panel_name, reference_look, short_name
 from benchmark.stats import Array
 from benchmark.tables import curve_of
 
@@ -17,6 +17,8 @@ COVERAGE = np.arange(201) / 2
 """Of the points of a curve, in per cent."""
 MOST = 8
 """Lines that one can follow."""
+MARKS = 5
+"""Of each line in a panel."""
 HIGH = 70
 """A table whose coverages all lie at or above this is about the high end."""
 FAINT = 0.36
@@ -37,7 +39,9 @@ def draw(runs: Runs) -> Figure:
     figure = new_figure(DOUBLE, 2.75, caption(runs, shown, len(usable)))
     whole, part = figure.subplots(1, 2)
     for axes, bounds in ((whole, (0.0, 100.0)), (part, (low, high))):
-        for name, style in looks(list(curves), runs.manifest["reference"]).items():
+        styles = looks(list(curves), runs.manifest["reference"])
+        for index, (name, style) in enumerate(styles.items()):
+            style["markevery"] = marked(index, len(styles), bounds)
             draw_line(axes, curves[name], bounds, short_name(name), style, FAINT / len(curves))
         if oracle is not None:
             style = {"color": BLACK, "linestyle": (0, (4, 2)), "linewidth": 1.0}
@@ -86,7 +90,14 @@ def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, flo
 def looks(names: Sequence[str], reference: str) -> dict[str, dict[str, Any]]:
     """Colour and line of each; only the reference is drawn thick."""
     others = [name for name in names if name != reference]
-    return {name: look(0, True) if name == reference else look(others.index(name)) for name in names}
+    return {name: reference_look() if name == reference else look(others.index(name)) for name in names}
+
+
+def marked(index: int, lines: int, bounds: tuple[float, float]) -> slice:
+    """Which points of a line bear its mark: a few, and others than those of the lines beside it."""
+    points = round(2 * (bounds[1] - bounds[0])) + 1
+    step = max(1, points // MARKS)
+    return slice(round((index + 0.5) / lines * step), None, step)
 
 
 def draw_line(
@@ -110,7 +121,7 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     """What the lines are, and what is not shown."""
     several = any(len(column.records) > 1 for column in shown)
     band = "; band: smallest to largest" if several else ""
-    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}.", *runs.provisional]
+    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}.", *runs.remarks]
     if len(shown) < usable:
         sentences.append(
             f"Shown are the best {len(shown) - 1} columns by average rank and the reference "

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmark.captions import is_provisional
 from benchmark.cells import Cells, Row
-from benchmark.columns import Column, load_columns
+from benchmark.columns import Column, load_columns, single, some
 from benchmark.store import Store
 from benchmark.tables import average_ranks, complete, fill, risk_rows
 
@@ -25,9 +25,11 @@ class Runs:
         return [column for column in self.columns if column.records and not column.is_oracle]
 
     @property
-    def provisional(self) -> list[str]:
-        """The sentence that belongs into a caption while runs are still to come."""
-        return ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
+    def remarks(self) -> list[str]:
+        """What a caption must say of runs that are not there."""
+        found = ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
+        lost = [f"{c.name} ({len(c.diverged)})" for c in single(self.columns) if c.diverged and c.published]
+        return found + ([f"Diverged runs are left out: {some(lost)}."] if lost else [])
 
     @property
     def ranked(self) -> dict[str, float]:

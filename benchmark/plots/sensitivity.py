@@ -121,7 +121,7 @@ def caption(runs: Runs, columns: Sequence[Column]) -> list[str]:
     spread = ", bars: standard deviation" if any(len(column.records) > 1 for column in columns) else ""
     sentences = [
         f"{runs.manifest['title']}: {seeds_text(columns)}{spread}; lower is better.",
-        *runs.provisional,
+        *runs.remarks,
         f"Settings are called as in the published table; diamond: {runs.manifest['reference']}.",
     ]
     lacking: dict[str, list[str]] = {}

@@ -22,8 +22,8 @@ SMALL = 7.0
 REFERENCE, BLACK, GREY, LIGHT = "#D55E00", "#000000", "#666666", "#B0B0B0"
 COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 """Okabe and Ito's, the vermillion kept for the reference; grey for their yellow, which a thin line on white loses."""
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.4)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)), (0, (3, 1, 1, 1, 1, 1)))
-MARKERS = "osD^vP<>*X"
+DASHES: tuple[Any, ...] = ((0, (5, 1.4)), (0, (1.2, 1.2)), (0, (6, 1.2, 1.2, 1.2)), "-", (0, (2.4, 1.2)))
+MARKERS = "osD^vP<>"
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -84,11 +84,20 @@ def new_figure(width: float, height: float, caption: Sequence[str]) -> Figure:
     return figure
 
 
-def look(index: int, is_reference: bool = False) -> dict[str, Any]:
-    """Colour and line of the index-th column; each differs from its neighbours also in grey."""
-    if is_reference:
-        return {"color": REFERENCE, "linestyle": "-", "linewidth": 1.8}
-    return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[(index + 1) % len(DASHES)], "linewidth": 1.1}
+def look(index: int) -> dict[str, Any]:
+    """Colour, line and mark of the index-th column beside the reference; in grey the marks tell them apart."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "linestyle": DASHES[index % len(DASHES)],
+        "linewidth": 1.0,
+        "marker": MARKERS[index % len(MARKERS)],
+        "markersize": 3.0,
+    }
+
+
+def reference_look() -> dict[str, Any]:
+    """Thick, solid and without marks."""
+    return {"color": REFERENCE, "linestyle": "-", "linewidth": 1.9}
 
 
 def short_name(name: str, longest: int = 30) -> str:

@@ -22,6 +22,7 @@ from benchmark.store import folder_of
 MOST_POINTS, DIMENSIONS, PERPLEXITY, SEED = 2000, 50, 30, 0
 COVERAGE = 0.95
 PALETTE = (*COLOURS, REFERENCE, "#F0E442")
+MANY_ERRORS = 100
 NAMED_CLASSES = 20
 """With more the numbers of the classes would cover the points."""
 
@@ -111,7 +112,8 @@ def draw_map(axes: Axes, each: Map) -> None:
         axes.scatter(rest[:, 0], rest[:, 1], s=5, marker=marker, **hollow)  # type: ignore[arg-type]
         axes.scatter(kept[:, 0], kept[:, 1], s=6, c=colour, marker=marker, linewidths=0)
     bad = each.places[each.kept & each.wrong]
-    axes.scatter(bad[:, 0], bad[:, 1], s=11, c=BLACK, marker="x", linewidths=0.7, zorder=3)
+    size, width = (11, 0.7) if len(bad) < MANY_ERRORS else (5, 0.45)
+    axes.scatter(bad[:, 0], bad[:, 1], s=size, c=BLACK, marker="x", linewidths=width, zorder=3)
     if len(classes) <= NAMED_CLASSES:
         name_classes(axes, each, classes)
     frame(axes, each.places)
@@ -120,9 +122,15 @@ def draw_map(axes: Axes, each: Map) -> None:
 def name_classes(axes: Axes, each: Map, classes: NDArray[np.int64]) -> None:
     halo = [withStroke(linewidth=2.2, foreground="white")]
     for number in classes:
-        x, y = np.median(each.places[each.labels == number], axis=0)
+        x, y = centre(each.places[each.labels == number])
         style = {"ha": "center", "va": "center", "fontsize": 9, "weight": "bold", "path_effects": halo}
         axes.text(x, y, str(number), zorder=4, **style)  # type: ignore[arg-type]
+
+
+def centre(places: Array) -> Array:
+    """The point that half of the others lie nearest to: it lies among points even where a class falls apart."""
+    distances = np.linalg.norm(places[:, None] - places[None], axis=2)
+    return np.asarray(places[np.median(distances, axis=1).argmin()])
 
 
 def frame(axes: Axes, places: Array) -> None:
