@@ -19,7 +19,7 @@ SINGLE, DOUBLE = 3.3, 6.8
 SMALL = 7.0
 """Points; no text is smaller."""
 
-REFERENCE, BLACK, GREY, LIGHT = "#D55E00", "#000000", "#666666", "#B0B0B0"
+REFERENCE, BLACK, GREY = "#D55E00", "#000000", "#666666"
 COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 """Okabe and Ito's, the vermillion kept for the reference; grey for their yellow, which a thin line on white loses."""
 DASHES: tuple[Any, ...] = ((0, (5, 1.4)), (0, (1.2, 1.2)), (0, (6, 1.2, 1.2, 1.2)), "-", (0, (2.4, 1.2)))
@@ -49,7 +49,6 @@ SETTINGS: dict[str, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 2.6,
     "pdf.fonttype": 42,
-    "svg.hashsalt": "selbench",
 }
 PNG_DPI = 200
 LINE_HEIGHT = SMALL * 1.35 / 72
