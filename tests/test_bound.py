@@ -11,6 +11,10 @@ import torch
 
 from benchmark.bound import ClassMoments, generalisation_bound, margin_hinge, selective_loss
 from benchmark.config import BoundConfig
+from benchmark.plots import bound
+from benchmark.plots.runs import load_runs
+from benchmark.plots.style import NotDrawn, house_style
+from benchmark.store import Store
 from tests.conftest import run_here
 
 ODD = BoundConfig(alpha=1.3, beta=0.7, rho=0.9, rho_prime=1.1, abstention_cost=0.4, delta=0.1, threshold=0.6)
@@ -86,6 +90,34 @@ def test_following_the_bound_changes_no_bit(tiny: Path, tmp_path: Path) -> None:
         assert all(float(row[name]) > 0 for row in rows for name in columns)
         assert all(float(row["bound"]) > float(row["margin_hinge"]) for row in rows)
         assert [row["loss"] for row in rows] == [row["loss"] for row in history]
+
+
+def test_the_figure_shows_what_was_followed(tiny: Path, tmp_path: Path) -> None:
+    """Two seeds of two methods; a history that breaks off in one seed counts as not a number, and nothing crashes."""
+    common = ("--datasets", tiny, "--methods", "sr", "dg", "--seeds", 2, "-q", "--results", tmp_path)
+    assert run_here(*common, "--track-bound").returncode == 0
+    store = Store(tmp_path)
+    (manifest,) = store.manifests()
+    runs = load_runs(manifest, store)
+    with house_style():
+        figure = bound.draw(runs)
+    panels = figure.axes
+    assert [panel.get_ylabel() for panel in panels] == ["V", "bound", "L₀"]
+    lines = {line.get_label(): line for line in panels[1].get_lines()}
+    paths = sorted((tmp_path / "tiny" / "cross_entropy").glob("*/seed-*/history.csv"))
+    expected = np.mean([bound.read_history(path)["bound"] for path in paths], axis=0)
+    assert lines["SR"].get_ydata() == pytest.approx(expected)
+    assert list(lines["SR"].get_xdata()) == [1, 2, 3, 4]
+    paths[0].write_text("epoch,loss\n0,1.0\n")
+    assert bound.read_history(paths[0]) == {}
+    assert bound.read_history(tmp_path / "none.csv") == {}
+
+
+def test_a_training_that_followed_nothing_is_not_drawn(tiny: Path, tmp_path: Path) -> None:
+    assert run_here("--datasets", tiny, "--methods", "sr", "--seeds", 1, "-q", "--results", tmp_path).returncode == 0
+    store = Store(tmp_path)
+    with pytest.raises(NotDrawn, match="--track-bound"):
+        bound.draw(load_runs(store.manifests()[0], store))
 
 
 def test_constants_are_checked(tiny: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmark.plots import cost, gain, ranks, risk_coverage, sensitivity, tsne
+from benchmark.plots import bound, cost, gain, ranks, risk_coverage, sensitivity, tsne
 from benchmark.plots.runs import Runs, load_runs
 from benchmark.plots.style import NotDrawn, house_style, save
 from benchmark.store import Store
@@ -17,6 +17,7 @@ OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
     "cost": cost.draw,
     "gain": gain.draw,
     "tsne": tsne.draw,
+    "bound": bound.draw,
 }
 
 

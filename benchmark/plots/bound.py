@@ -1,0 +1,97 @@
+"""Intra-class variance, the bound of Theorem 1 and the selective loss on test images, epoch by epoch."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from benchmark.columns import Column
+from benchmark.plots.risk_coverage import MOST, choose, legend_columns, looks
+from benchmark.plots.runs import Runs, seeds_text
+from benchmark.plots.style import DOUBLE, GREY, NotDrawn, new_figure, panel_name, short_name
+from benchmark.stats import Array
+from benchmark.store import HISTORY, folder_of
+
+PANELS = {
+    "intra_class_variance": ("(a) intra-class variance", "V"),
+    "bound": ("(b) bound", "bound"),
+    "test_selective_loss": ("(c) selective loss on test images", "L₀"),
+}
+"""Column of the history → name of its panel and label of its axis."""
+
+
+def draw(runs: Runs) -> Figure:
+    trained = [column for column in runs.judged if column.published and not column.parts]
+    followed = {column.name: found for column in trained if (found := histories(column, runs))}
+    if not followed:
+        raise NotDrawn("no training followed the bound; --track-bound does")
+    shown = choose([column for column in trained if column.name in followed], runs.ranked, runs.manifest["reference"])
+    styles = looks([column.name for column in shown], runs.manifest["reference"])
+    figure = new_figure(DOUBLE, 2.3, caption(runs, shown, len(followed)))
+    for axes, (name, (title, label)) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
+        for column in shown:
+            curves = np.array([rows[name] for rows in followed[column.name]])
+            draw_line(axes, curves, short_name(column.name), styles[column.name])
+        mark_start(axes, runs, shown)
+        panel_name(axes, title)
+        axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.set_ylabel(label)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
+    return figure
+
+
+def histories(column: Column, runs: Runs) -> list[dict[str, Array]]:
+    """Of each seed that followed the bound: its numbers by epoch."""
+    folders = [folder_of(runs.manifest["task"], r["method"], r["job"], r["seed"]) for r in column.records]
+    found = [read_history(runs.store.root / folder / HISTORY) for folder in folders]
+    return [rows for rows in found if rows]
+
+
+def read_history(path: Path) -> dict[str, Array]:
+    """The panels' columns; empty where the history is not there or lacks one. Epochs without a value are NaN."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError:
+        return {}
+    if not rows or not PANELS.keys() <= rows[0].keys():
+        return {}
+    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in PANELS}
+
+
+def draw_line(axes: Axes, curves: Array, label: str, style: dict[str, Any]) -> None:
+    """The mean over seeds and a light band from the smallest to the largest, against the epochs done."""
+    epochs = np.arange(1, curves.shape[1] + 1)
+    axes.plot(epochs, curves.mean(axis=0), label=label, **style)
+    if len(curves) > 1:
+        low, high = curves.min(axis=0), curves.max(axis=0)
+        axes.fill_between(epochs, low, high, color=style["color"], alpha=0.10, linewidth=0)
+
+
+def start_of(runs: Runs, shown: list[Column]) -> int:
+    """Epochs of warm-up before the reference's own loss; 0 where it has none or is not shown."""
+    reference = next((column for column in shown if column.name == runs.manifest["reference"]), None)
+    return int(reference.records[0]["identity"]["config"].get("warmup_epochs", 0)) if reference else 0
+
+
+def mark_start(axes: Axes, runs: Runs, shown: list[Column]) -> None:
+    start = start_of(runs, shown)
+    if start:
+        axes.axvline(start, color=GREY, linewidth=0.7, linestyle=":")
+
+
+def caption(runs: Runs, shown: list[Column], followed: int) -> list[str]:
+    several = any(len(column.records) > 1 for column in shown)
+    band = "; band: smallest to largest" if several else ""
+    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}. Variance and bound are of the training images."]
+    if start_of(runs, shown):
+        sentences.append(f"Dotted: end of the warm-up of {runs.manifest['reference']}.")
+    if len(shown) < followed:
+        sentences.append(f"Shown are {MOST} of {followed} trainings.")
+    return sentences
