@@ -12,6 +12,7 @@ import pytest
 from benchmark.columns import Column
 from benchmark.commands.figures import varies_a_setting
 from benchmark.plots import gain, labels, ranks, risk_coverage, sensitivity, style, tsne
+from benchmark.plots.bound import PANELS
 from benchmark.plots.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
 from benchmark.plots.runs import load_runs, seeds_text
 from benchmark.prediction import Evidence, Prediction
@@ -53,7 +54,10 @@ def store(tmp_path: Path) -> Store:
     for index, name in enumerate(METHODS):
         for seed in SEEDS:
             folder = folder_of("toy", name.lower(), "id", seed)
-            store.write_record(folder, full_record(seed, 0.1 + 0.05 * index, oracle=oracle))
+            run = full_record(seed, 0.1 + 0.05 * index, oracle=oracle)
+            identity = {"config": {"warmup_epochs": 1}}
+            store.write_record(folder, {**run, "method": folder.parts[1], "job": "id", "identity": identity})
+            store.write_history(folder, [dict.fromkeys(PANELS, 1.0 + epoch + index) for epoch in range(3)])
             store.write_prediction(folder, PREDICTION, evidence(index))
     store.write_manifest("toy", manifest_of())
     return store

@@ -31,7 +31,7 @@ def record(seed: int, risks: dict[str, tuple[float, float]], **extra: Any) -> di
 
 def fill(store: Store, method: str, runs: list[dict[str, Any]]) -> None:
     for run in runs:
-        store.write_record(folder_of("toy", method, "id", run["seed"]), run)
+        store.write_record(folder_of("toy", method, "id", run["seed"]), {"method": method, "job": "id", **run})
 
 
 @pytest.fixture
