@@ -4,6 +4,7 @@ import contextlib
 import io
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = Folders(Path("nowhere"), Path("nowhere"))
 """For tasks whose images are made in memory."""
 PLENTY = 10**12
-LEFT_OUT = pytest.StashKey[int]()
+NEEDS = {"latex": "pdflatex", "browser": "Chromium and playwright"}
+"""What the tests of a marker need."""
+LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 TINY = """
 title = "tiny digits"
@@ -88,19 +91,19 @@ cycles = 2
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need pdflatex run only where they are asked for."""
+    """Tests that need more than Python run only where they are asked for."""
     if config.option.markexpr:
         return
-    left_out = [item for item in items if item.get_closest_marker("latex")]
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=left_out)
-    config.stash[LEFT_OUT] = len(left_out)
+    needs = {item: marker for item in items for marker in NEEDS if item.get_closest_marker(marker)}
+    items[:] = [item for item in items if item not in needs]
+    config.hook.pytest_deselected(items=list(needs))
+    config.stash[LEFT_OUT] = Counter(needs.values())
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if config.stash.get(LEFT_OUT, 0):
+    for marker, count in config.stash.get(LEFT_OUT, Counter()).items():
         terminalreporter.write_line(
-            f"{config.stash[LEFT_OUT]} LaTeX tests were left out; with pdflatex installed: pytest -m latex"
+            f"{count} {marker} tests were left out; with {NEEDS[marker]} installed: pytest -m {marker}"
         )
 
 

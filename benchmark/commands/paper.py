@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmark import render
+from benchmark.assemble import assemble_paper
 from benchmark.cache import Folders
 from benchmark.commands.options import (
     add_data_folders,
@@ -19,7 +20,7 @@ from benchmark.commands.options import (
     read_tasks,
 )
 from benchmark.commands.run import MakeRegistry, add_plan, check_plan, entry_of_manifest, show_plan
-from benchmark.commands.tables import write_paper_table
+from benchmark.commands.tables import update_report, write_paper_table
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
 from benchmark.store import Store
 
@@ -72,9 +73,11 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
             store.write_paper_manifest(manifest["name"], manifest)
     failures = run_suites(suites, store, arguments, methods, folders, devices)
     if not arguments.max_steps:
-        paths = [path for manifest in manifests for path in write_paper_table(manifest, store, not arguments.quiet)]
+        shown = [assemble_paper(manifest, store) for manifest in manifests]
+        paths = [path for each in shown for path in write_paper_table(each, store, show=not arguments.quiet)]
+        report = update_report(store, published=shown)
         if not arguments.quiet:
-            print(f"{len(paths)} files in {store.root / 'paper'}/")
+            print(f"{len(paths)} files in {store.root / 'paper'}/\nReport: {report}")
     return report_failures(failures)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmark.assemble import assemble
 from benchmark.cache import Folders
 from benchmark.commands.options import (
     add_data_folders,
@@ -19,7 +20,7 @@ from benchmark.commands.options import (
     positive,
     read_tasks,
 )
-from benchmark.commands.tables import write_tables
+from benchmark.commands.tables import update_report, write_tables
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
@@ -132,9 +133,11 @@ def train(
             store.write_manifest(suite.task.name, manifest(suite))
     failures = run_suites(suites, store, arguments, methods, folders, devices)
     if not arguments.max_steps:
-        paths = [path for suite in suites for path in write_tables(manifest(suite), store, show=not arguments.quiet)]
+        shown = [assemble(manifest(suite), store) for suite in suites]
+        paths = [path for each in shown for path in write_tables(each, store, show=not arguments.quiet)]
+        report = update_report(store, tasks=shown)
         if not arguments.quiet:
-            print(where_to_look(paths, store))
+            print(where_to_look(paths, report, store))
     return report_failures(failures)
 
 
@@ -185,6 +188,7 @@ def entry_of_manifest(entry: "Entry") -> dict[str, Any]:
     return described | {key: value for key, value in optional.items() if value}
 
 
-def where_to_look(paths: list[Path], store: Store) -> str:
+def where_to_look(paths: list[Path], report: Path, store: Store) -> str:
     tables = "\n".join(f"  {path}" for path in paths)
-    return f"Tables:\n{tables}\nRecords, predictions and learning curves: {store.root}/<task>/<method>/<job>/seed-<n>/"
+    records = f"{store.root}/<task>/<method>/<job>/seed-<n>/"
+    return f"Tables:\n{tables}\nReport: {report}\nRecords, predictions and learning curves: {records}"

@@ -1,24 +1,22 @@
-"""`tables`: rebuild the tables of a results folder from its records. Needs no torch."""
+"""`tables`: rebuild the tables and the report of a results folder from its records. Needs no torch."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmark import render
+from benchmark.assemble import Assembled, assemble, assemble_paper
 from benchmark.cells import Table
-from benchmark.columns import load_columns
 from benchmark.commands.options import add_selection, add_table_options, asked_settings
 from benchmark.errors import UserError
 from benchmark.names import canonical, unknown_name
+from benchmark.report import write_report
 from benchmark.sheet import Sheet
-from benchmark.significance import build_statistics
 from benchmark.store import Store, write_atomically
-from benchmark.tables import build_tables, complete, select
-from benchmark.verdicts import build_companion
+from benchmark.tables import select
 
-HELP = "rebuild the tables of a results folder"
+HELP = "rebuild the tables and the report of a results folder"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,12 +42,17 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     everything = not (arguments.datasets or arguments.paper or narrowed)
     only_paper = arguments.paper and not arguments.datasets
     tasks = [] if only_paper else select_names(arguments.datasets, list(manifests), "task")
+    shown = []
     for name in tasks:
         manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference)
-        write_tables(manifest | asked_settings(arguments), store, show=True)
+        shown.append(assemble(manifest | asked_settings(arguments), store))
+        write_tables(shown[-1], store, show=True)
     wanted = None if arguments.paper == ["all"] else arguments.paper
+    papers = []
     for name in select_names(wanted, list(published), "paper table") if arguments.paper or everything else []:
-        write_paper_table(published[name] | asked_settings(arguments), store, show=bool(arguments.paper) or not tasks)
+        papers.append(assemble_paper(published[name] | asked_settings(arguments), store))
+        write_paper_table(papers[-1], store, show=bool(arguments.paper) or not tasks)
+    update_report(store, shown, papers)
     return 0
 
 
@@ -63,32 +66,40 @@ def select_names(wanted: list[str] | None, known: list[str], kind: str) -> list[
     return list(dict.fromkeys(names[canonical(Path(name).stem)] for name in wanted))
 
 
-def write_tables(manifest: dict[str, Any], store: Store, *, show: bool) -> list[Path]:
+def write_tables(shown: Assembled, store: Store, *, show: bool) -> list[Path]:
     """Tables and statistics of one task, as Markdown, LaTeX and CSV; the tables are printed too."""
-    manifest = complete(manifest)
-    columns = load_columns(manifest, store)
-    tables = build_tables(manifest, columns)
-    paths = write_files(store.root / "tables", manifest["name"], tables)
-    paths += write_files(store.root / "tables", f"{manifest['name']}-statistics", build_statistics(manifest, columns))
+    paths = write_files(store.root / "tables", shown.name, shown.tables)
+    paths += write_files(store.root / "tables", f"{shown.name}-statistics", shown.statistics)
     if show:
-        print(f"\n## {manifest['title']}\n\n{render.markdown(tables)}")
+        print(f"\n## {shown.title}\n\n{render.markdown(shown.tables)}")
         sys.stdout.flush()
     return paths
 
 
-def write_paper_table(manifest: dict[str, Any], store: Store, show: bool) -> list[Path]:
+def write_paper_table(shown: Assembled, store: Store, *, show: bool) -> list[Path]:
     """A published table in its own form, its companion with the published figures, and the statistics."""
-    manifest = complete(manifest)
-    columns = load_columns(manifest, store)
-    table = build_tables(manifest, columns)[0]
-    companion = build_companion(manifest, table)
-    statistics = build_statistics(manifest, columns)
-    parts: dict[str, Sequence[Table | Sheet]] = {"": [table], "-published": companion, "-statistics": statistics}
+    parts: dict[str, Sequence[Table | Sheet]] = {
+        "": shown.tables,
+        "-published": shown.companion,
+        "-statistics": shown.statistics,
+    }
     if show:
-        print(f"\n## {manifest['title']}\n\n{render.markdown([table])}\nPublished and ours: {companion[0].notes[0]}")
+        verdicts = shown.companion[0].notes[0]
+        print(f"\n## {shown.title}\n\n{render.markdown(shown.tables)}\nPublished and ours: {verdicts}")
         sys.stdout.flush()
     folder = store.root / "paper"
-    return [path for end, some in parts.items() for path in write_files(folder, f"{manifest['name']}{end}", some)]
+    return [path for end, some in parts.items() for path in write_files(folder, f"{shown.name}{end}", some)]
+
+
+def update_report(store: Store, tasks: Sequence[Assembled] = (), published: Sequence[Assembled] = ()) -> Path:
+    """The page of the whole results folder: what a command has just shown, and the rest as its manifests say."""
+    shown_tasks = {shown.name: shown for shown in tasks}
+    shown_papers = {shown.name: shown for shown in published}
+    return write_report(
+        [shown_tasks.get(each["name"]) or assemble(each, store) for each in store.manifests()],
+        [shown_papers.get(each["name"]) or assemble_paper(each, store) for each in store.paper_manifests()],
+        store,
+    )
 
 
 def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> list[Path]:

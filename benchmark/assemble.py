@@ -1,0 +1,47 @@
+"""Manifest → everything that is shown of it. Records are read once, for tables, statistics and the report."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmark.cells import Table
+from benchmark.columns import Column, load_columns
+from benchmark.sheet import Sheet
+from benchmark.significance import build_statistics
+from benchmark.store import Store
+from benchmark.tables import build_tables, complete
+from benchmark.verdicts import build_companion
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """One task, or one published table, which alone has a companion."""
+
+    manifest: dict[str, Any]
+    columns: list[Column]
+    tables: list[Table]
+    statistics: list[Sheet]
+    companion: list[Sheet]
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["name"])
+
+    @property
+    def title(self) -> str:
+        return str(self.manifest["title"])
+
+
+def assemble(manifest: dict[str, Any], store: Store) -> Assembled:
+    """All tables of a task."""
+    manifest = complete(manifest)
+    columns = load_columns(manifest, store)
+    return Assembled(manifest, columns, build_tables(manifest, columns), build_statistics(manifest, columns), [])
+
+
+def assemble_paper(manifest: dict[str, Any], store: Store) -> Assembled:
+    """A published table in its own form, and its companion with the published figures."""
+    manifest = complete(manifest)
+    columns = load_columns(manifest, store)
+    table = build_tables(manifest, columns)[0]
+    companion = build_companion(manifest, table)
+    return Assembled(manifest, columns, [table], build_statistics(manifest, columns), companion)

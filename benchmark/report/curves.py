@@ -1,0 +1,74 @@
+"""What the risk–coverage plot shows: the curves of all seeds, rounded, and for single coverages their points."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmark.columns import Column
+from benchmark.stats import Array
+
+CURVES = {"sort": "risk", "percentile": "percentile_risk"}
+STEPS = 200
+"""Coverage goes from 0 to 100 % in so many steps."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One entry of the legend. A whole curve has values at every coverage, points only at those it was trained for."""
+
+    name: str
+    values: dict[int, dict[str, float]]
+    """Risk in per cent by step of coverage and seed."""
+    whole: bool
+    is_oracle: bool = False
+    is_reference: bool = False
+
+    def band(self, step: int) -> tuple[float, float, float]:
+        """Lowest, mean and highest of the seeds."""
+        found = list(self.values[step].values())
+        return min(found), float(np.mean(found)), max(found)
+
+    def steps(self, first: int, last: int) -> list[int]:
+        return [step for step in self.values if first <= step <= last]
+
+
+def build_curves(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Curve]:
+    """Of all columns with a run."""
+    name = CURVES[manifest["threshold"]]
+    found = [build_curve(column, name, column.name == manifest["reference"]) for column in columns]
+    return [curve for curve in found if curve.values]
+
+
+def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
+    if column.parts:
+        points = {round(2 * part.coverage): part for part in column.parts if part.coverage is not None}
+        values = {step: point_values(part, name, step) for step, part in sorted(points.items())}
+        return Curve(column.name, {step: found for step, found in values.items() if found}, False)
+    runs = dict(seed_curves(column, name))
+    steps = range(STEPS + 1) if runs else ()
+    values = {step: {seed: curve[step] for seed, curve in runs.items()} for step in steps}
+    return Curve(column.name, values, True, column.is_oracle, is_reference)
+
+
+def seed_curves(column: Column, name: str) -> Iterator[tuple[str, list[float]]]:
+    """In per cent with three decimals, by seed; the oracle has none."""
+    for record in column.records:
+        curve = record["scores"][column.score].get(name)
+        if curve is not None:
+            rounded: Array = np.round(100 * np.asarray(curve, dtype=np.float64), 3)
+            yield str(record.get("seed", "")), rounded.tolist()
+
+
+def point_values(part: Column, name: str, step: int) -> dict[str, float]:
+    return {seed: curve[step] for seed, curve in seed_curves(part, name)}
+
+
+def curve_data(curve: Curve) -> dict[str, Any]:
+    """For the script of the page: a list for each seed, or the seeds of each point."""
+    if not curve.whole:
+        return {"name": curve.name, "points": {str(step): seeds for step, seeds in curve.values.items()}}
+    seeds = list(curve.values[0])
+    curves = [[values[seed] for values in curve.values.values()] for seed in seeds]
+    return {"name": curve.name, "seeds": seeds, "curves": curves}

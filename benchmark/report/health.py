@@ -1,0 +1,112 @@
+"""What went wrong or is missing, and how the trainings ended."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmark.columns import Column, column_notes, run_notes, single
+from benchmark.names import name_at
+from benchmark.report.markup import Markup, join, plain_table, tag
+from benchmark.store import ERROR, HISTORY, RECORD, Store, folder_of
+
+COMMON = ("loss", "accuracy")
+"""Of the learning curve, what every training has."""
+ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;()]+)+[/\\](?=[^\s/\\])")
+"""The folders of a path: a page must not say on whose machine it was made."""
+
+
+def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: Store) -> Markup:
+    problems = [*diverged_runs(columns), *unfinished_runs(manifest, store)]
+    notes = [note for note in (*column_notes(columns), *run_notes(single(columns))) if "diverged (" not in note]
+    return join(
+        [
+            plain_table(["run", "seed", "what happened"], problems, "Runs without a result")
+            if problems
+            else tag("p", "Every run that was asked for is there, and none diverged.", class_="good"),
+            tag("ul", (tag("li", note) for note in notes), class_="notes") if notes else "",
+            endings_table(manifest, store),
+        ]
+    )
+
+
+def diverged_runs(columns: Sequence[Column]) -> Iterator[list[str]]:
+    for column in single(columns):
+        for record in column.diverged if column.published else ():
+            yield [column.name, str(record["seed"]), f"diverged: {record['diverged']}"]
+
+
+def runs_of(manifest: dict[str, Any]) -> Iterator[tuple[str, int, Path]]:
+    """(name, seed, folder) of every run that the manifest names."""
+    for entry in manifest["entries"]:
+        for seed in entry["seeds"]:
+            name = name_at(entry["label"], entry.get("coverage"))
+            yield name, seed, folder_of(manifest["task"], entry["method"], entry["job"], seed)
+
+
+def unfinished_runs(manifest: dict[str, Any], store: Store) -> Iterator[list[str]]:
+    """Those without a record, with the last line of what they failed with."""
+    for name, seed, folder in runs_of(manifest):
+        if not (store.root / folder / RECORD).is_file():
+            yield [name, str(seed), last_error(store.root / folder / ERROR) or "not there yet"]
+
+
+def last_error(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"failed: {without_folders(lines[-1])}" if lines else "failed"
+
+
+def without_folders(text: str) -> str:
+    return ABSOLUTE.sub("…/", text)
+
+
+def endings_table(manifest: dict[str, Any], store: Store) -> Markup:
+    """The last row of each learning curve, mean over seeds."""
+    endings: dict[str, list[dict[str, float]]] = {}
+    for name, _, folder in runs_of(manifest):
+        ending = last_row(store.root / folder / HISTORY)
+        if ending:
+            endings.setdefault(name, []).append(ending)
+    if not endings:
+        return Markup()
+    rows = ([name, *ending_texts(found)] for name, found in endings.items())
+    caption = (
+        ": last epoch of the learning curves, mean over seeds; loss and accuracy on the training images, "
+        "then what the method watches of itself."
+    )
+    table = plain_table(["method", "epochs", *COMMON, "health"], rows, "How the trainings ended")
+    return tag("div", tag("p", tag("strong", "How the trainings ended"), caption, class_="caption"), table)
+
+
+def last_row(path: Path) -> dict[str, float]:
+    """Numbers of the last epoch; empty where there is no readable curve."""
+    if not path.is_file():
+        return {}
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    rows = list(csv.reader([lines[0], lines[-1]])) if len(lines) > 1 else []
+    return (
+        {key: number for key, text in zip(*rows, strict=False) if (number := as_number(text)) is not None}
+        if rows
+        else {}
+    )
+
+
+def as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def ending_texts(found: Sequence[dict[str, float]]) -> list[str]:
+    keys = list(dict.fromkeys(key for ending in found for key in ending))
+    means = {key: float(np.mean([ending[key] for ending in found if key in ending])) for key in keys}
+    epochs = f"{means['epoch'] + 1:g}" if "epoch" in means else "–"
+    common = [f"{means[key]:.3f}" if key in means else "–" for key in COMMON]
+    own = [f"{key.replace('_', ' ')} {means[key]:.3g}" for key in keys if key not in (*COMMON, "epoch")]
+    return [epochs, *common, ", ".join(own) or "–"]

@@ -1,0 +1,72 @@
+"""HTML from nested calls. Whatever is not markup already is escaped."""
+
+import html
+import json
+from collections.abc import Iterable
+
+
+class Markup(str):
+    """Text that is HTML and goes into the page as it is."""
+
+
+Child = str | Iterable[str]
+VOID = frozenset({"meta", "path", "line", "circle", "rect"})
+"""Elements without content."""
+
+
+def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:
+    """An element. `class_` and `for_` lose their underscore, `aria_sort` is aria-sort; None and False are left out."""
+    opening = name + "".join(attribute(key, value) for key, value in attributes.items())
+    if name in VOID:
+        return Markup(f"<{opening}/>")
+    return Markup(f"<{opening}>{join(children)}</{name}>")
+
+
+def attribute(key: str, value: str | float | bool | None) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.removesuffix("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{html.escape(str(value))}"'
+
+
+def join(children: Iterable[Child]) -> Markup:
+    """All children, one after another, plain text escaped."""
+    parts: list[str] = []
+    for child in children:
+        if isinstance(child, Markup):
+            parts.append(child)
+        elif isinstance(child, str):
+            parts.append(html.escape(child, quote=False))
+        else:
+            parts.append(join(child))
+    return Markup("".join(parts))
+
+
+def data_block(value: object) -> Markup:
+    """Data for the page's script; no text in it can end the element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return tag("script", Markup(text), type="application/json", class_="data")
+
+
+def details(summary: Child, *children: Child) -> Markup:
+    return tag("details", tag("summary", summary), *children)
+
+
+def paragraphs(texts: Iterable[str], class_: str) -> Markup:
+    return join(tag("p", text, class_=class_) for text in texts)
+
+
+def plain_table(heading: Iterable[Child], rows: Iterable[Iterable[Child]], label: str) -> Markup:
+    """A table whose first cell in each row names it, in a box that scrolls by itself; sorted by the page's script."""
+    head = tag("tr", (tag("th", text, scope="col") for text in heading))
+    body = (tag("tr", cells_of(list(row))) for row in rows)
+    return table_box(tag("table", tag("thead", head), tag("tbody", body), class_="sortable"), label)
+
+
+def cells_of(row: list[Child]) -> Markup:
+    return join([tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])])
+
+
+def table_box(table: Markup, label: str) -> Markup:
+    """Focusable, so that the keyboard can scroll it."""
+    return tag("div", table, class_="box", tabindex="0", role="region", aria_label=label)

@@ -1,0 +1,124 @@
+"""The whole page: head, navigation, overview, a section for each task and for each published table."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from benchmark.assemble import Assembled
+from benchmark.report.classes import classes_section
+from benchmark.report.health import health_section
+from benchmark.report.markup import Markup, join, tag
+from benchmark.report.matrix import matrix_section
+from benchmark.report.plot import plot_section
+from benchmark.report.runs import cost_section, provenance_section
+from benchmark.report.summary import summary
+from benchmark.report.tables import sheet_html, statistics_html, table_html
+from benchmark.store import Store
+
+TITLE = "Selective classification: results"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+def build_page(tasks: Sequence[Assembled], published: Sequence[Assembled], store: Store) -> str:
+    main = tag(
+        "main",
+        overview(tasks, published),
+        (task_section(shown, store) for shown in tasks),
+        (paper_section(shown, store) for shown in published),
+        id="main",
+    )
+    skip = tag("a", "Skip to the results", href="#main", class_="skip")
+    body = tag("body", skip, top_bar(tasks, published), main, tag("script", Markup(asset("report.js"))))
+    return f"<!doctype html>\n{tag('html', head(), body, lang='en')}\n"
+
+
+@cache
+def asset(name: str) -> str:
+    return files("benchmark.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def head() -> Markup:
+    policy = Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">')
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        policy,
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", TITLE),
+        tag("style", Markup(asset("report.css"))),
+    )
+
+
+def top_bar(tasks: Sequence[Assembled], published: Sequence[Assembled]) -> Markup:
+    links = [tag("a", shown.name, href=f"#{anchor('task', shown)}") for shown in tasks]
+    links += [tag("a", f"paper: {shown.name}", href=f"#{anchor('paper', shown)}") for shown in published]
+    theme = tag("button", "Dark", type="button", id="theme", class_="needs-script")
+    navigation = tag("nav", tag("ul", (tag("li", link) for link in links)), aria_label="Tasks and tables")
+    return tag("header", tag("a", "Results", href="#main", class_="home"), navigation, theme)
+
+
+def anchor(kind: str, shown: Assembled) -> str:
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', shown.name)}"
+
+
+def overview(tasks: Sequence[Assembled], published: Sequence[Assembled]) -> Markup:
+    """One sentence for each."""
+    cards = [card(shown, "task") for shown in tasks] + [card(shown, "paper") for shown in published]
+    about = (
+        "Selective risk: the share of errors among the inputs that a classifier keeps, at a coverage. "
+        "Lower is better everywhere, unless a table says otherwise."
+    )
+    return tag("section", tag("h1", TITLE), tag("p", about, class_="lead"), tag("div", cards, class_="cards"))
+
+
+def card(shown: Assembled, kind: str) -> Markup:
+    name = shown.title if kind == "task" else f"Published table: {shown.title}"
+    title = tag("h2", tag("a", name, href=f"#{anchor(kind, shown)}"))
+    return tag("article", title, tag("p", capital(summary(shown))), class_="card")
+
+
+def capital(text: str) -> str:
+    """Names keep their letters; a sentence that begins with a word of ours gets a capital."""
+    return text[0].upper() + text[1:] if text.startswith(("no ", "all ", "provisional")) else text
+
+
+def task_section(shown: Assembled, store: Store) -> Markup:
+    manifest, columns = shown.manifest, shown.columns
+    parts = {
+        "Tables": join([*map(table_html, shown.tables), statistics_html(shown.statistics)]),
+        "Risk–coverage curves": plot_section(manifest, columns),
+        "Pairwise comparison": matrix_section(columns),
+        "Rejection by class": classes_section(manifest, columns),
+        "Health and failures": health_section(manifest, columns, store),
+        "Cost": cost_section(columns),
+        "Provenance": provenance_section(manifest, columns),
+    }
+    return section(shown, "task", shown.title, parts)
+
+
+def paper_section(shown: Assembled, store: Store) -> Markup:
+    parts = {
+        "Table": join(map(table_html, shown.tables)),
+        "Published and ours": join([*map(sheet_html, shown.companion), statistics_html(shown.statistics)]),
+        "Health and failures": health_section(shown.manifest, shown.columns, store),
+        "Cost": cost_section(shown.columns),
+        "Provenance": provenance_section(shown.manifest, shown.columns),
+    }
+    return section(shown, "paper", f"Published table: {shown.title}", parts)
+
+
+def section(shown: Assembled, kind: str, title: str, parts: dict[str, Markup]) -> Markup:
+    """A heading with links to its parts, and the parts."""
+    own = anchor(kind, shown)
+    names = {name: f"{own}-{name.split()[0].lower()}" for name in parts}
+    links = tag("ul", (tag("li", tag("a", name, href=f"#{at}")) for name, at in names.items()), class_="parts")
+    bodies = (
+        tag(
+            "section", tag("h3", name, id=names[name]), body, class_=f"part {name.split()[0].lower().partition('–')[0]}"
+        )
+        for name, body in parts.items()
+    )
+    heading = join([tag("h2", title), tag("p", capital(summary(shown)), class_="lead"), links])
+    return tag("section", heading, bodies, id=own, class_="task")

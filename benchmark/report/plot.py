@@ -1,0 +1,195 @@
+"""The risk–coverage plot as static SVG, whole and at the table's coverages; the script adds hover and legend."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Any
+
+from benchmark.columns import Column
+from benchmark.report.curves import STEPS, Curve, build_curves, curve_data
+from benchmark.report.markup import Markup, data_block, join, tag
+
+WIDTH, HEIGHT = 640, 400
+LEFT, RIGHT, TOP, BOTTOM = 50, 20, 34, 48
+COLOURS = 7
+"""Okabe and Ito's palette without yellow, which is too light on white; black is the colour of the text."""
+DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2 1 2 1 2")
+ORACLE_DASH = "5 4"
+NOISY = 10
+"""Steps of coverage at which a single wrong image may weigh more than the plot is high."""
+FEW = 6
+"""Lines up to which all bands are shown; of more, the reference's and that of the line looked at."""
+
+LEGEND = 16
+"""Names that fit beside the plot; more stand below it."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of the plot: steps of coverage and per cent of risk."""
+
+    name: str
+    first: int
+    last: int
+    top: float
+
+    def x(self, step: float) -> float:
+        return round((step - self.first) / (self.last - self.first) * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(self, risk: float) -> float:
+        return round((1 - risk / self.top) * (HEIGHT - TOP - BOTTOM), 1)
+
+
+def plot_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
+    curves = build_curves(manifest, columns)
+    if not curves:
+        return tag("p", "No run is there yet.", class_="note")
+    views = [view for view in make_views(manifest, curves) if view]
+    figures = [plot_svg(view, curves, manifest["title"]) for view in views]
+    keys = tag("ul", (legend_entry(curve, index) for index, curve in enumerate(curves)), class_="legend")
+    class_ = "plot" if len(curves) <= LEGEND else "plot crowded"
+    data = {"lines": [curve_data(curve) for curve in curves]}
+    return tag("div", zoom_buttons(views), *figures, keys, plot_note(curves), data_block(data), class_=class_)
+
+
+def make_views(manifest: dict[str, Any], curves: Sequence[Curve]) -> list[View]:
+    """Everything, and the coverages of the table where they are only a part."""
+    lowest = round(2 * min(manifest["coverages"]))
+    highest = round(2 * max(manifest["coverages"]))
+    whole = View("full", 0, STEPS, highest_risk(curves, NOISY, STEPS))
+    if highest - lowest < 4 or (lowest, highest) == (0, STEPS):
+        return [whole]
+    return [View("table", lowest, highest, highest_risk(curves, lowest, highest)), whole]
+
+
+def highest_risk(curves: Sequence[Curve], first: int, last: int) -> float:
+    found = [curve.band(step)[2] for curve in curves for step in curve.steps(first, last)]
+    return max(found, default=0.0) * 1.04 or 1.0
+
+
+def zoom_buttons(views: Sequence[View]) -> Markup:
+    names = {"table": "The table's coverages", "full": "All coverages"}
+    if len(views) < 2:
+        return Markup()
+    buttons = (
+        tag("button", names[view.name], type="button", data_view=view.name, aria_pressed=str(not index).lower())
+        for index, view in enumerate(views)
+    )
+    return tag("div", buttons, class_="zoom needs-script", role="group", aria_label="Part of the plot")
+
+
+def plot_svg(view: View, curves: Sequence[Curve], title: str) -> Markup:
+    """A nested svg cuts off what lies outside the axes."""
+    inner = tag(
+        "svg",
+        (curve_svg(curve, index, view) for index, curve in enumerate(curves)),
+        x=LEFT,
+        y=TOP,
+        width=WIDTH - LEFT - RIGHT,
+        height=HEIGHT - TOP - BOTTOM,
+        class_="lines" if len(curves) <= FEW else "lines many",
+    )
+    hover = join(
+        [tag("line", class_="cross", visibility="hidden"), tag("circle", class_="spot", r=5, visibility="hidden")]
+    )
+    label = f"Selective risk by coverage on {title}, {view.first / 2:g} to {view.last / 2:g} %"
+    svg = tag("svg", axes(view), inner, hover, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
+    frame = f"{LEFT} {TOP} {WIDTH - LEFT - RIGHT} {HEIGHT - TOP - BOTTOM}"
+    tip = tag("output", class_="tip", hidden=True, aria_live="polite")
+    return tag(
+        "div",
+        svg,
+        tip,
+        class_="view",
+        data_view=view.name,
+        data_range=f"{view.first} {view.last} {view.top:.6g}",
+        data_frame=frame,
+    )
+
+
+def axes(view: View) -> Markup:
+    return tag("g", x_axis(view), y_axis(view), class_="axes")
+
+
+def x_axis(view: View) -> Iterator[Markup]:
+    bottom = HEIGHT - BOTTOM
+    for coverage in ticks(view.first / 2, view.last / 2):
+        x = LEFT + view.x(2 * coverage)
+        yield tag("line", x1=x, x2=x, y1=TOP, y2=bottom)
+        yield tag("text", f"{coverage:g}", x=x, y=bottom + 18, text_anchor="middle")
+    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
+    yield tag("text", "coverage (%)", x=middle, y=HEIGHT - 6, text_anchor="middle")
+
+
+def y_axis(view: View) -> Iterator[Markup]:
+    for risk in ticks(0, view.top):
+        y = TOP + view.y(risk)
+        yield tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
+        yield tag("text", f"{risk:g}", x=LEFT - 8, y=y + 4, text_anchor="end")
+    yield tag("text", "selective risk (%)", x=4, y=18)
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Four to nine round numbers within the range."""
+    rough = (high - low) / 7
+    power = 10 ** floor(log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    return [round(index * step, 9) for index in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
+
+
+def curve_svg(curve: Curve, index: int, view: View) -> Markup:
+    parts = line_svg(curve, view, dash_of(curve, index)) if curve.whole else points_svg(curve, view)
+    return tag("g", parts, class_=line_class(curve, index), data_line=index)
+
+
+def line_svg(curve: Curve, view: View, dash: str) -> Iterator[Markup]:
+    low, mean, high = zip(*(curve.band(step) for step in range(view.first, view.last + 1)), strict=True)
+    if low != high:
+        there, back = path_points(high, view), path_points(low, view)
+        yield tag("path", class_="band", d=f"M{'L'.join(there)}L{'L'.join(reversed(back))}Z")
+    yield tag("path", class_="mean", d=f"M{'L'.join(path_points(mean, view))}", stroke_dasharray=dash or None)
+
+
+def path_points(risks: Sequence[float], view: View) -> list[str]:
+    return [f"{view.x(view.first + i):g} {view.y(risk):g}" for i, risk in enumerate(risks)]
+
+
+def points_svg(curve: Curve, view: View) -> Iterator[Markup]:
+    """A point for each training, with the range of its seeds."""
+    for step in curve.steps(view.first, view.last):
+        low, mean, high = (view.y(risk) for risk in curve.band(step))
+        x = view.x(step)
+        yield tag("line", class_="range", x1=x, x2=x, y1=low, y2=high)
+        yield tag("circle", cx=x, cy=mean, r=4)
+
+
+def line_class(curve: Curve, index: int) -> str:
+    colour = "oracle" if curve.is_oracle else f"c{index % COLOURS}"
+    return f"{colour} reference" if curve.is_reference else colour
+
+
+def dash_of(curve: Curve, index: int) -> str:
+    """Lines of one colour differ in their dashes."""
+    return ORACLE_DASH if curve.is_oracle else DASHES[index // COLOURS % len(DASHES)]
+
+
+def legend_entry(curve: Curve, index: int) -> Markup:
+    line = tag("line", class_="mean", x1=1, x2=27, y1=6, y2=6, stroke_dasharray=dash_of(curve, index) or None)
+    sample = line if curve.whole else tag("circle", cx=14, cy=6, r=4)
+    swatch = tag("svg", tag("g", sample, class_=line_class(curve, index)), viewBox="0 0 28 12", aria_hidden="true")
+    return tag("li", tag("button", swatch, curve.name, type="button", data_line=index, aria_pressed="true"))
+
+
+def plot_note(curves: Sequence[Curve]) -> Markup:
+    bands = "from the lowest to the highest seed" + (
+        "" if len(curves) <= FEW else " (of the reference, and of the line pointed at)"
+    )
+    texts = [f"Lines: mean over seeds; bands: {bands}."]
+    if any(not curve.whole for curve in curves):
+        texts.append("Points: one training for each coverage; bars: its seeds.")
+    if any(curve.is_oracle for curve in curves):
+        texts.append("Dashed grey: the oracle.")
+    help_text = (
+        " Point at a line, or focus the plot and use the arrow keys, for its values; a click on a name hides it."
+    )
+    return tag("p", " ".join(texts), tag("span", help_text, class_="needs-script"), class_="note")

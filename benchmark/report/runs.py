@@ -1,0 +1,122 @@
+"""What the runs cost, and where their numbers come from."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmark.columns import Column
+from benchmark.names import name_at
+from benchmark.report.markup import Markup, details, join, plain_table, tag
+
+
+def trainings(columns: Sequence[Column]) -> dict[str, Column]:
+    """Each training once, whatever scores it is read with."""
+    found: dict[str, Column] = {}
+    for column in columns:
+        for part in () if column.is_oracle else column.parts or (column,):
+            label = part.name if part.published else part.name.removesuffix(f"+{part.score}")
+            name = name_at(label, part.coverage)
+            if part.published or name not in found:
+                found[name] = part
+    return found
+
+
+def cost_section(columns: Sequence[Column]) -> Markup:
+    lines = [[name, *cost_texts(column.records)] for name, column in trainings(columns).items() if column.records]
+    if not lines:
+        return tag("p", "No run is there yet.", class_="note")
+    caption = (
+        ": mean over seeds; of memory the highest. A shared warm-up counts for the run that trained it, not for those "
+        "that branched off."
+    )
+    heading = [
+        "method",
+        "runs",
+        "s per run",
+        "ms per step",
+        "ms per warm-up step",
+        "peak memory (MB)",
+        "device",
+        "branched off",
+    ]
+    table = plain_table(heading, lines, "Cost by method")
+    return tag("div", tag("p", tag("strong", "Cost by method"), caption, class_="caption"), table, class_="figure")
+
+
+def cost_texts(records: Sequence[dict[str, Any]]) -> list[str]:
+    origins = [record.get("provenance", {}) for record in records]
+    steps = [origin.get("step_seconds", {}) for origin in origins]
+    peaks = [origin["peak_bytes"] for origin in origins if origin.get("peak_bytes")]
+    branched = {f"epoch {origin['branched_off']['epoch']}" for origin in origins if "branched_off" in origin}
+    return [
+        str(len(records)),
+        mean_text([origin["seconds"] for origin in origins if "seconds" in origin]),
+        mean_text([1000 * step["own"] for step in steps if "own" in step]),
+        mean_text([1000 * step["warmup"] for step in steps if "warmup" in step]),
+        f"{max(peaks) / 1e6:.0f}" if peaks else "–",
+        ", ".join(sorted({step["device"] for step in steps if "device" in step})) or "–",
+        ", ".join(sorted(branched)) or "–",
+    ]
+
+
+def mean_text(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.1f}" if values else "–"
+
+
+def provenance_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
+    found = {name: column for name, column in trainings(columns).items() if column.records}
+    records = [record for column in found.values() for record in column.records]
+    return details(
+        f"Provenance of {len(records)} runs: commit, libraries, data, settings, jobs",
+        origins_table(records),
+        settings_table(found),
+        jobs_table(manifest),
+    )
+
+
+def origins_table(records: Sequence[dict[str, Any]]) -> Markup:
+    """Every value that occurs, with the number of its runs where they differ."""
+    origins = [record.get("provenance", {}) for record in records]
+    facts = {
+        "commit": [origin.get("commit") for origin in origins],
+        "Python": [origin.get("python") for origin in origins],
+        "libraries": [settings_text(origin.get("libraries", {}), " ") for origin in origins],
+        "platform": [origin.get("platform") for origin in origins],
+        "environment": ["; then ".join(origin.get("environments", [])) for origin in origins],
+        "data (SHA-256)": [record.get("identity", {}).get("data_sha256") for record in records],
+        "test images": [str(record["num_test"]) if "num_test" in record else None for record in records],
+    }
+    rows = [(name, counted(values)) for name, values in facts.items() if any(values)]
+    return tag("dl", join(join([tag("dt", name), tag("dd", text)]) for name, text in rows))
+
+
+def counted(values: Iterable[str | None]) -> Markup:
+    counts = Counter(value or "unknown" for value in values)
+    lines = (f"{value} ({count} runs)" if len(counts) > 1 else value for value, count in sorted(counts.items()))
+    return join(tag("div", line) for line in lines)
+
+
+def settings_text(settings: dict[str, Any], between: str = " = ") -> str:
+    return ", ".join(f"{key}{between}{value}" for key, value in settings.items())
+
+
+def settings_table(found: dict[str, Column]) -> Markup:
+    """Of the first run; a job id stands for one choice of settings."""
+    configs = {name: column.records[0].get("identity", {}).get("config", {}) for name, column in found.items()}
+    rows = ([name, settings_text(config) or "none of its own"] for name, config in configs.items())
+    return join([tag("h4", "Settings"), plain_table(["method", "settings"], rows, "Settings by method")])
+
+
+def jobs_table(manifest: dict[str, Any]) -> Markup:
+    rows = [
+        [
+            name_at(entry["label"], entry.get("coverage")),
+            entry["method"],
+            entry["job"] or "–",
+            ", ".join(map(str, entry["seeds"])) or "–",
+        ]
+        for entry in manifest["entries"]
+    ]
+    return join([tag("h4", "Jobs"), plain_table(["column", "method", "job", "seeds"], rows, "Jobs")])

@@ -1,0 +1,65 @@
+"""What one would say of a table in a sentence."""
+
+from collections.abc import Sequence
+
+from benchmark.assemble import Assembled
+from benchmark.captions import is_provisional
+from benchmark.cells import Table
+from benchmark.columns import Column
+from benchmark.report.runs import trainings
+
+
+def summary(shown: Assembled) -> str:
+    """Best average rank, columns that differ from the reference, seeds, and whether all is there."""
+    table, reference = shown.tables[0], shown.manifest["reference"]
+    parts = [best_rank(table), differing(table, reference), seeds(shown), state(shown.columns)]
+    return "; ".join(part for part in parts if part) + "."
+
+
+def best_rank(table: Table) -> str:
+    name = next((row for row in table.summary if row.startswith("avg. rank")), None)
+    if name is None:
+        return ""
+    ranks = dict(zip(table.columns, table.summary[name], strict=True))
+    ranked = sum(rank not in ("", "–") for rank in ranks.values())
+    best = [column for row, column in sorted(table.strong) if row == name]
+    if not best:
+        return "no column has a rank yet"
+    verb = "has" if len(best) == 1 else "have"
+    return f"{' and '.join(best)} {verb} the best average rank ({ranks[best[0]]}) of {ranked} ranked columns"
+
+
+def differing(table: Table, reference: str) -> str:
+    """Columns with a marker in at least one row."""
+    if reference not in table.columns or not any(cell.verdict for cell in table.cells.values()):
+        return ""
+    others = [column for column in table.columns if column not in (reference, "oracle")]
+    higher, lower = (marked_columns(table, others, kind) for kind in ("better", "worse"))
+    counts = {"higher": len(higher - lower), "lower": len(lower - higher), "both": len(higher & lower)}
+    ways = ", ".join(f"{count} {way}" for way, count in counts.items() if count)
+    text = (
+        f"{len(higher | lower)} of {len(others)} columns differ significantly from {reference} at one coverage or more"
+    )
+    return f"{text} ({ways})" if ways else text
+
+
+def marked_columns(table: Table, columns: Sequence[str], verdict: str) -> set[str]:
+    return {
+        column
+        for column in columns
+        for row in table.rows
+        if (cell := table.cells.get((row, column))) is not None and cell.verdict == verdict
+    }
+
+
+def seeds(shown: Assembled) -> str:
+    counts = sorted({len(entry["seeds"]) for entry in shown.manifest["entries"] if entry["seeds"]})
+    return f"{' or '.join(map(str, counts))} {'seed' if counts == [1] else 'seeds'}" if counts else "no seeds"
+
+
+def state(columns: Sequence[Column]) -> str:
+    runs = [column for column in trainings(columns).values() if not column.reason]
+    wanted, there = sum(run.wanted for run in runs), sum(len(run.records) + len(run.diverged) for run in runs)
+    if is_provisional(columns):
+        return f"provisional: {there} of {wanted} runs are there"
+    return f"all {wanted} runs are there"

@@ -1,0 +1,86 @@
+"""Tables and sheets as HTML: a row for each method, sorted by the page's script, with its LaTeX beside it."""
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+
+from benchmark import render
+from benchmark.cells import Cell, Table
+from benchmark.report.markup import Markup, details, join, paragraphs, plain_table, table_box, tag
+from benchmark.sheet import Sheet
+
+MARKERS = {"better": ("•", "reference significantly better"), "worse": ("◦", "reference significantly worse")}
+
+
+def table_html(table: Table) -> Markup:
+    """Caption, table, notes, LaTeX."""
+    heading = [f"method \\ {table.corner}", *table.rows, *table.summary]
+    head = tag("tr", (tag("th", text, scope="col") for text in heading))
+    body = (
+        tag("tr", tag("th", column, scope="row"), table_cells(table, index))
+        for index, column in enumerate(table.columns)
+    )
+    main = tag("table", tag("thead", head), tag("tbody", body), class_="sortable")
+    return figure(table, table_box(main, first_sentence(table.caption)))
+
+
+def sheet_html(sheet: Sheet) -> Markup:
+    return figure(sheet, plain_table(sheet.heading, sheet.rows, first_sentence(sheet.caption)))
+
+
+def statistics_html(sheets: Sequence[Sheet]) -> Markup:
+    """Collapsed: what stands behind markers and ranks."""
+    if not sheets:
+        return Markup()
+    return details(f"Statistics behind the markers and ranks ({len(sheets)} tables)", map(sheet_html, sheets))
+
+
+def figure(table: Table | Sheet, box: Markup) -> Markup:
+    title, _, rest = table.caption.partition(": ")
+    caption = join([tag("strong", title), f": {rest}"]) if rest else tag("strong", title)
+    return tag(
+        "div",
+        tag("p", caption, class_="caption"),
+        box,
+        paragraphs(table.notes, "note"),
+        latex_html(table),
+        class_="figure",
+    )
+
+
+def latex_html(table: Table | Sheet) -> Markup:
+    """The text is there to be copied by hand where the clipboard is out of reach."""
+    button = tag("button", "Copy as LaTeX", type="button", class_="copy needs-script")
+    text = tag("pre", render.latex_table(table), tabindex="0")
+    return tag("div", button, details("LaTeX", text), class_="latex")
+
+
+def first_sentence(caption: str) -> str:
+    return caption.partition(": ")[0]
+
+
+def table_cells(table: Table, index: int) -> Iterator[Markup]:
+    column = table.columns[index]
+    for row in table.rows:
+        yield cell_html(table.cells.get((row, column)))
+    for row, values in table.summary.items():
+        yield tag("td", tag("b", values[index]) if (row, column) in table.strong else values[index])
+
+
+def cell_html(cell: Cell | None) -> Markup:
+    if cell is None:
+        return tag("td", render.MISSING, tag("i"))
+    if not cell.values:
+        return tag("td", "diverged" if cell.diverged else f"{render.MISSING} {cell.missing}")
+    mean = tag("b", cell.mean) if cell.best else tag("u", cell.mean) if cell.second else cell.mean
+    spread = tag("small", f"±{cell.std}") if len(cell.values) > 1 else ""
+    missing = f" {cell.missing}" if cell.missing else ""
+    p = None if isnan(cell.p) else f"p = {cell.p:.4f}"
+    return tag("td", mean, spread, marker_html(cell), missing, title=p)
+
+
+def marker_html(cell: Cell) -> Markup:
+    """An empty place where there is no marker keeps the digits of a column below each other."""
+    if cell.verdict not in MARKERS:
+        return tag("i")
+    sign, meaning = MARKERS[cell.verdict]
+    return tag("i", sign, role="img", aria_label=meaning)
