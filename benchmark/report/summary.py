@@ -62,4 +62,4 @@ def state(columns: Sequence[Column]) -> str:
     wanted, there = sum(run.wanted for run in runs), sum(len(run.records) + len(run.diverged) for run in runs)
     if is_provisional(columns):
         return f"provisional: {there} of {wanted} runs are there"
-    return f"all {wanted} runs are there"
+    return f"all {wanted} runs are there" if wanted > 1 else "the only run is there"
