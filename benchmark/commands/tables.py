@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     for name in select_names(wanted, list(published), "paper table") if arguments.paper or everything else []:
         papers.append(assemble_paper(published[name] | asked_settings(arguments), store))
         write_paper_table(papers[-1], store, show=bool(arguments.paper) or not tasks)
-    update_report(store, shown, papers)
+    report = update_report(store, shown, papers)
+    print(f"Report: {report}", file=sys.stderr)
     return 0
 
 

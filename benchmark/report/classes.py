@@ -71,7 +71,7 @@ def panel(name: str, kept: dict[str, list[list[float]]], coverages: Sequence[str
     options = (tag("option", other, selected=other == name) for other in kept)
     choice = tag("select", options, class_="needs-script", aria_label="Column to show")
     rows = ([f"{row[0]:g}", *map(bar, row[1:])] for row in kept[name])
-    table = plain_table(["class", *(f"{coverage} %" for coverage in coverages)], rows, f"Rejected by class, {name}")
+    table = plain_table(["class", *coverages], rows, f"Rejected by class, {name}")
     return tag("div", tag("h4", name), choice, table, class_="panel")
 
 

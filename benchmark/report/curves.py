@@ -28,7 +28,7 @@ class Curve:
     def band(self, step: int) -> tuple[float, float, float]:
         """Lowest, mean and highest of the seeds."""
         found = list(self.values[step].values())
-        return min(found), float(np.mean(found)), max(found)
+        return min(found), sum(found) / len(found), max(found)
 
     def steps(self, first: int, last: int) -> list[int]:
         return [step for step in self.values if first <= step <= last]

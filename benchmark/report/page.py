@@ -81,7 +81,7 @@ def card(shown: Assembled, kind: str) -> Markup:
 
 def capital(text: str) -> str:
     """Names keep their letters; a sentence that begins with a word of ours gets a capital."""
-    return text[0].upper() + text[1:] if text.startswith(("no ", "all ", "provisional")) else text
+    return text[0].upper() + text[1:] if text.startswith(("no ", "all ", "provisional", "too ")) else text
 
 
 def task_section(shown: Assembled, store: Store) -> Markup:
@@ -112,13 +112,13 @@ def paper_section(shown: Assembled, store: Store) -> Markup:
 def section(shown: Assembled, kind: str, title: str, parts: dict[str, Markup]) -> Markup:
     """A heading with links to its parts, and the parts."""
     own = anchor(kind, shown)
-    names = {name: f"{own}-{name.split()[0].lower()}" for name in parts}
-    links = tag("ul", (tag("li", tag("a", name, href=f"#{at}")) for name, at in names.items()), class_="parts")
+    words = {name: name.replace("–", " ").split()[0].lower() for name in parts}
+    links = (tag("li", tag("a", name, href=f"#{own}-{word}")) for name, word in words.items())
     bodies = (
-        tag(
-            "section", tag("h3", name, id=names[name]), body, class_=f"part {name.split()[0].lower().partition('–')[0]}"
-        )
+        tag("section", tag("h3", name, id=f"{own}-{words[name]}"), body, class_=f"part {words[name]}")
         for name, body in parts.items()
     )
-    heading = join([tag("h2", title), tag("p", capital(summary(shown)), class_="lead"), links])
+    heading = join(
+        [tag("h2", title), tag("p", capital(summary(shown)), class_="lead"), tag("ul", links, class_="parts")]
+    )
     return tag("section", heading, bodies, id=own, class_="task")

@@ -20,6 +20,9 @@ NOISY = 10
 FEW = 6
 """Lines up to which all bands are shown; of more, the reference's and that of the line looked at."""
 
+MARGIN = 6
+BAND_STEP = 2
+"""Bands are drawn at whole per cents of coverage only: half the bytes."""
 LEGEND = 16
 """Names that fit beside the plot; more stand below it."""
 
@@ -79,14 +82,16 @@ def zoom_buttons(views: Sequence[View]) -> Markup:
 
 
 def plot_svg(view: View, curves: Sequence[Curve], title: str) -> Markup:
-    """A nested svg cuts off what lies outside the axes."""
+    """A nested svg cuts off what lies above the axes; a margin at its other sides leaves points at the edge whole."""
+    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     inner = tag(
         "svg",
         (curve_svg(curve, index, view) for index, curve in enumerate(curves)),
-        x=LEFT,
+        x=LEFT - MARGIN,
         y=TOP,
-        width=WIDTH - LEFT - RIGHT,
-        height=HEIGHT - TOP - BOTTOM,
+        width=width + 2 * MARGIN,
+        height=height + MARGIN,
+        viewBox=f"{-MARGIN} 0 {width + 2 * MARGIN} {height + MARGIN}",
         class_="lines" if len(curves) <= FEW else "lines many",
     )
     hover = join(
@@ -94,7 +99,7 @@ def plot_svg(view: View, curves: Sequence[Curve], title: str) -> Markup:
     )
     label = f"Selective risk by coverage on {title}, {view.first / 2:g} to {view.last / 2:g} %"
     svg = tag("svg", axes(view), inner, hover, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
-    frame = f"{LEFT} {TOP} {WIDTH - LEFT - RIGHT} {HEIGHT - TOP - BOTTOM}"
+    frame = f"{LEFT} {TOP} {width} {height}"
     tip = tag("output", class_="tip", hidden=True, aria_live="polite")
     return tag(
         "div",
@@ -145,7 +150,7 @@ def curve_svg(curve: Curve, index: int, view: View) -> Markup:
 def line_svg(curve: Curve, view: View, dash: str) -> Iterator[Markup]:
     low, mean, high = zip(*(curve.band(step) for step in range(view.first, view.last + 1)), strict=True)
     if low != high:
-        there, back = path_points(high, view), path_points(low, view)
+        there, back = (path_points(risks, view)[::BAND_STEP] for risks in (high, low))
         yield tag("path", class_="band", d=f"M{'L'.join(there)}L{'L'.join(reversed(back))}Z")
     yield tag("path", class_="mean", d=f"M{'L'.join(path_points(mean, view))}", stroke_dasharray=dash or None)
 

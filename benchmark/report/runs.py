@@ -99,7 +99,11 @@ def counted(values: Iterable[str | None]) -> Markup:
 
 
 def settings_text(settings: dict[str, Any], between: str = " = ") -> str:
-    return ", ".join(f"{key}{between}{value}" for key, value in settings.items())
+    return ", ".join(f"{key}{between}{plain(value)}" for key, value in settings.items())
+
+
+def plain(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def settings_table(found: dict[str, Column]) -> Markup:

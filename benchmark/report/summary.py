@@ -35,12 +35,14 @@ def differing(table: Table, reference: str) -> str:
         return ""
     others = [column for column in table.columns if column not in (reference, "oracle")]
     higher, lower = (marked_columns(table, others, kind) for kind in ("better", "worse"))
+    if not higher | lower and any("no marker is possible" in note for note in table.notes):
+        return f"too few seeds for any column to differ significantly from {reference}"
     counts = {"higher": len(higher - lower), "lower": len(lower - higher), "both": len(higher & lower)}
-    ways = ", ".join(f"{count} {way}" for way, count in counts.items() if count)
+    ways = ", ".join(f"{way} in {count}" for way, count in counts.items() if count)
     text = (
         f"{len(higher | lower)} of {len(others)} columns differ significantly from {reference} at one coverage or more"
     )
-    return f"{text} ({ways})" if ways else text
+    return f"{text} (risk {ways})" if ways else text
 
 
 def marked_columns(table: Table, columns: Sequence[str], verdict: str) -> set[str]:

@@ -1,5 +1,6 @@
 """Tables and sheets as HTML: a row for each method, sorted by the page's script, with its LaTeX beside it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from math import isnan
 
@@ -20,11 +21,11 @@ def table_html(table: Table) -> Markup:
         for index, column in enumerate(table.columns)
     )
     main = tag("table", tag("thead", head), tag("tbody", body), class_="sortable")
-    return figure(table, table_box(main, first_sentence(table.caption)))
+    return figure(table, table_box(main, title_of(table.caption)))
 
 
 def sheet_html(sheet: Sheet) -> Markup:
-    return figure(sheet, plain_table(sheet.heading, sheet.rows, first_sentence(sheet.caption)))
+    return figure(sheet, plain_table(sheet.heading, sheet.rows, title_of(sheet.caption)))
 
 
 def statistics_html(sheets: Sequence[Sheet]) -> Markup:
@@ -35,8 +36,8 @@ def statistics_html(sheets: Sequence[Sheet]) -> Markup:
 
 
 def figure(table: Table | Sheet, box: Markup) -> Markup:
-    title, _, rest = table.caption.partition(": ")
-    caption = join([tag("strong", title), f": {rest}"]) if rest else tag("strong", title)
+    title = title_of(table.caption)
+    caption = join([tag("strong", title), table.caption.removeprefix(title)])
     return tag(
         "div",
         tag("p", caption, class_="caption"),
@@ -54,8 +55,9 @@ def latex_html(table: Table | Sheet) -> Markup:
     return tag("div", button, details("LaTeX", text), class_="latex")
 
 
-def first_sentence(caption: str) -> str:
-    return caption.partition(": ")[0]
+def title_of(caption: str) -> str:
+    """What stands before the first colon or full stop."""
+    return re.split(r"(?<=\S)[:.](?: |$)", caption, maxsplit=1)[0]
 
 
 def table_cells(table: Table, index: int) -> Iterator[Markup]:
