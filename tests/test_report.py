@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmark.assemble import assemble
 from benchmark.commands.tables import update_report
 from benchmark.published import load_tables
 from benchmark.report.health import without_folders
@@ -249,8 +250,6 @@ def test_many_classes_are_shown_by_their_ends(tmp_path: Path) -> None:
 
 
 def test_p_values_are_those_of_the_exact_test(tmp_path: Path) -> None:
-    from benchmark.assemble import assemble
-
     store = made_results(tmp_path)
     values = aurc_values(assemble(store.manifests()[0], store).columns)
     found = pairwise(values)

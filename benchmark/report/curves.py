@@ -55,10 +55,9 @@ def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
 def seed_curves(column: Column, name: str) -> Iterator[tuple[str, list[float]]]:
     """In per cent with three decimals, by seed; the oracle has none."""
     for record in column.records:
-        curve = record["scores"][column.score].get(name)
-        if curve is not None:
-            rounded: Array = np.round(100 * np.asarray(curve, dtype=np.float64), 3)
-            yield str(record.get("seed", "")), rounded.tolist()
+        curve: Array = np.asarray(record["scores"][column.score].get(name, ()), dtype=np.float64)
+        if len(curve) == STEPS + 1 and np.isfinite(curve).all():
+            yield str(record.get("seed", "")), np.round(100 * curve, 3).tolist()
 
 
 def point_values(part: Column, name: str, step: int) -> dict[str, float]:

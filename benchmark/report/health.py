@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;()]+)+[/\\]
 
 def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: Store) -> Markup:
     problems = [*diverged_runs(columns), *unfinished_runs(manifest, store)]
-    notes = [note for note in (*column_notes(columns), *run_notes(single(columns))) if "diverged (" not in note]
+    finished = [replace(column, diverged=()) for column in single(columns)]
+    notes = [*column_notes(columns), *run_notes(finished)]
     return join(
         [
             plain_table(["run", "seed", "what happened"], problems, "Runs without a result")

@@ -44,11 +44,10 @@ def matrix_section(columns: Sequence[Column]) -> Markup:
 
 def aurc_values(columns: Sequence[Column]) -> Values:
     """By column and seed; trainings for single coverages stand apart."""
-    judged = [column for column in single(columns) if not column.is_oracle and column.records]
-    return {
-        column.name: {record["seed"]: record["scores"][column.score]["aurc"] for record in column.records}
-        for column in judged
-    }
+    judged = [column for column in single(columns) if not column.is_oracle]
+    found = {column.name: {r["seed"]: r["scores"][column.score]["aurc"] for r in column.records} for column in judged}
+    known = {name: {seed: x for seed, x in values.items() if x is not None} for name, values in found.items()}
+    return {name: values for name, values in known.items() if values}
 
 
 def pairwise(values: Values) -> dict[tuple[str, str], float]:

@@ -112,6 +112,7 @@
       hidden[visible ? "delete" : "add"](index);
       groups(index).forEach((group) => group.classList.toggle("off", !visible));
       buttons[index].setAttribute("aria-pressed", String(visible));
+      every.textContent = hidden.size ? "Show all" : "Hide all";
     };
     buttons.forEach((button, index) => {
       button.addEventListener("click", () => (show(index, hidden.has(index)), highlight(null)));
@@ -122,7 +123,6 @@
     every.addEventListener("click", () => {
       const visible = hidden.size > 0;
       lines.forEach((_, index) => show(index, visible));
-      every.textContent = visible ? "Hide all" : "Show all";
     });
     root.querySelector(".legend").append(make("li", {}, every));
 
@@ -165,8 +165,9 @@
       tip.replaceChildren(...describe(lines[index], step));
       tip.hidden = false;
       const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-      const beside = px * scale + 14 + tip.offsetWidth > view.clientWidth ? px * scale - 14 - tip.offsetWidth : px * scale + 14;
-      tip.style.left = `${Math.max(0, Math.min(beside, view.clientWidth - tip.offsetWidth))}px`;
+      const right = px * scale + 20;
+      const fits = right + tip.offsetWidth <= view.clientWidth;
+      tip.style.left = `${Math.max(0, fits ? right : right - 40 - tip.offsetWidth)}px`;
       tip.style.top = `${Math.max(0, py * scale - tip.offsetHeight - 10)}px`;
     };
     const point = (event) => {
@@ -199,7 +200,7 @@
     view.setAttribute("aria-label", "Plot: left and right move along a line, up and down to another line");
     svg.addEventListener("pointermove", point);
     svg.addEventListener("pointerdown", point);
-    svg.addEventListener("pointerleave", hide);
+    svg.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hide());
     view.addEventListener("keydown", move);
     view.addEventListener("focus", () => {
       const order = usable();

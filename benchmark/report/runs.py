@@ -41,7 +41,9 @@ def cost_section(columns: Sequence[Column]) -> Markup:
         "device",
         "branched off",
     ]
-    table = plain_table(heading, lines, "Cost by method")
+    known = [index for index in range(len(heading)) if any(line[index] != "–" for line in lines)]
+    shown = ([line[index] for index in known] for line in lines)
+    table = plain_table([heading[index] for index in known], shown, "Cost by method")
     return tag("div", tag("p", tag("strong", "Cost by method"), caption, class_="caption"), table, class_="figure")
 
 
