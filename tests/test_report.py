@@ -296,3 +296,16 @@ def test_run_and_tables_write_the_page(tiny: Path, tmp_path: Path) -> None:
     narrowed = (results / "report.html").read_text()
     assert 'id="task-tiny"' in narrowed
     assert ">M2<" not in narrowed
+
+
+def test_records_of_another_version_do_not_fail_the_command(tiny: Path, tmp_path: Path) -> None:
+    """They belong to another task of the folder, which is left out of the page with a line that says so."""
+    store = Store(tmp_path)
+    store.write_record(folder_of("toy", "ours", "id", 0), {"seed": 0, "scores": {"SR": {}}})
+    store.write_manifest("toy", MANIFEST)
+    made = run_here("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path)
+    assert made.returncode == 0
+    assert "report: toy is left out, its records cannot be read (KeyError" in made.stderr
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "tiny digits" in page
+    assert "toy_data" not in page

@@ -2,8 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmark import render
 from benchmark.assemble import Assembled, assemble, assemble_paper
@@ -97,10 +98,22 @@ def update_report(store: Store, tasks: Sequence[Assembled] = (), published: Sequ
     shown_tasks = {shown.name: shown for shown in tasks}
     shown_papers = {shown.name: shown for shown in published}
     return write_report(
-        [shown_tasks.get(each["name"]) or assemble(each, store) for each in store.manifests()],
-        [shown_papers.get(each["name"]) or assemble_paper(each, store) for each in store.paper_manifests()],
+        [x for each in store.manifests() if (x := shown_tasks.get(each["name"]) or read(assemble, each, store))],
+        [x for e in store.paper_manifests() if (x := shown_papers.get(e["name"]) or read(assemble_paper, e, store))],
         store,
     )
+
+
+def read(
+    make: Callable[[dict[str, Any], Store], Assembled], manifest: dict[str, Any], store: Store
+) -> Assembled | None:
+    """Of another command: its records may be of another version, and that is no reason to fail this one."""
+    try:
+        return make(manifest, store)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        print(f"report: {manifest['name']} is left out, its records cannot be read ({reason})", file=sys.stderr)
+        return None
 
 
 def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> list[Path]:

@@ -28,8 +28,8 @@ def cost_section(columns: Sequence[Column]) -> Markup:
     if not lines:
         return tag("p", "No run is there yet.", class_="note")
     caption = (
-        ": mean over seeds; of memory the highest. A shared warm-up counts for the run that trained it, not for those "
-        "that branched off."
+        ": mean over seeds; of memory the highest. Seconds of a run include its warm-up, also where it branched off a "
+        "shared one."
     )
     heading = [
         "method",
