@@ -147,6 +147,7 @@ class BoundConfig:
         positive = (self.alpha, self.beta, self.rho, self.rho_prime, self.abstention_cost)
         check(min(positive) > 0, "alpha, beta, rho, rho_prime and abstention_cost must be positive")
         check(0 < self.delta < 1, f"delta must lie between 0 and 1, got {self.delta:g}")
+        check(0 <= self.threshold <= 1, f"threshold must lie between 0 and 1, got {self.threshold:g}")
 
 
 @dataclass(frozen=True)

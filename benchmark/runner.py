@@ -93,11 +93,14 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     if job.takes_over:
         method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
     record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
+    if context.track_bound:
+        record["bound"] = vars(job.task.bound)
     store.write_history(job.folder, state.history)
     if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
     spent = {"seconds": saver.seconds(), "environments": saver.environments, "weights_kept": context.keep_weights}
-    spent["peak_bytes"] = saver.peak_bytes
+    if saver.peak_bytes:
+        spent["peak_bytes"] = saver.peak_bytes
     if not job.max_steps:
         spent["step_seconds"] = {"device": device.type, **saver.step_seconds()}
     if saver.branched:
@@ -137,9 +140,11 @@ def run_epochs(
             saver.store.write_history(saver.folder, state.history)
             raise
         saver.paces.setdefault(phase_of(job, before), []).append(time.monotonic() - started)
-        if track_bound:
-            state.history[-1] |= follow_bound(trainer, state)
         saver.peak_bytes = max(saver.peak_bytes, used_memory(trainer.device))
+        if track_bound:
+            started = time.monotonic()
+            state.history[-1] |= follow_bound(trainer, state)
+            saver.aside += time.monotonic() - started
         if state.epoch in job.snapshots:
             saver.save_snapshot(state)
         report({**state.history[-1], "epochs_done": state.epoch})
@@ -184,10 +189,11 @@ class Checkpoints:
         self.branched: Job | None = None
         self.paces: dict[str, list[float]] = {}
         self.peak_bytes = 0
+        self.aside = 0.0
 
     def seconds(self) -> float:
-        """Time spent on the job, earlier attempts included as far as they were saved."""
-        return self.seconds_before + time.monotonic() - self.started
+        """Time spent on the job, earlier attempts included as far as they were saved, without what only watches it."""
+        return self.seconds_before + time.monotonic() - self.started - self.aside
 
     def step_seconds(self) -> dict[str, float]:
         """Of each phase that was trained here: the median epoch, validation included, by its number of steps."""
@@ -202,6 +208,7 @@ class Checkpoints:
             return self.trainer.start()
         plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
         self.seconds_before = plain["seconds"]
+        self.peak_bytes = plain.get("peak_bytes", 0)
         self.environments = list(dict.fromkeys([*plain["environments"], *self.environments]))
         return state_from_plain(self.trainer, plain)
 
@@ -228,7 +235,8 @@ class Checkpoints:
         self.saved = time.monotonic()
 
     def payload(self, state: State) -> bytes:
-        plain = {**state_to_plain(state), "seconds": self.seconds(), "environments": self.environments}
+        spent = {"seconds": self.seconds(), "peak_bytes": self.peak_bytes, "environments": self.environments}
+        plain = {**state_to_plain(state), **spent}
         buffer = io.BytesIO()
         torch.save(plain, buffer)
         return buffer.getvalue()

@@ -3,19 +3,24 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from benchmark.bound import ClassMoments, generalisation_bound, margin_hinge, selective_loss
-from benchmark.config import BoundConfig
+from benchmark.bound import ClassMoments, follow, generalisation_bound, margin_hinge, selective_loss
+from benchmark.config import BoundConfig, load_task
+from benchmark.data import prepare
+from benchmark.planner import plan
 from benchmark.plots import bound
 from benchmark.plots.runs import load_runs
 from benchmark.plots.style import NotDrawn, house_style
 from benchmark.store import Store
-from tests.conftest import run_here
+from benchmark.trainer import Trainer, network_of
+from methods import Registry
+from tests.conftest import NOWHERE, PLENTY, data_hash, run_here
 
 ODD = BoundConfig(alpha=1.3, beta=0.7, rho=0.9, rho_prime=1.1, abstention_cost=0.4, delta=0.1, threshold=0.6)
 
@@ -92,8 +97,40 @@ def test_following_the_bound_changes_no_bit(tiny: Path, tmp_path: Path) -> None:
         assert [row["loss"] for row in rows] == [row["loss"] for row in history]
 
 
+def test_what_is_followed_is_that_of_the_formulas(tiny: Path) -> None:
+    """A network with an abstention output, in evaluation mode: training images, class rows of the last layer, all m."""
+    task = load_task(str(tiny))
+    job = plan(task, ["DG"], [0], Registry(), data_hash(task))[0].jobs[0]
+    data = prepare(task.data, NOWHERE, 0, torch.device("cpu"), PLENTY)
+    trainer = Trainer(replace(job, warmup_epochs=0), Registry(), data, torch.device("cpu"))
+    method = trainer.start().method
+    network = network_of(method)
+    method.train()
+    found = follow(method, network, data, 64, ODD)
+    network.eval()
+    outputs = {}
+    for name, split in (("train", data.train), ("test", data.test)):
+        images = torch.cat(list(data.eval_batches(split, 1000)))
+        with torch.no_grad():
+            logits, features = network(images)
+        outputs[name] = (logits[:, :10], features, split.labels)
+    logits, features, labels = outputs["train"]
+    classes = [features[labels == c].double() for c in range(10)]
+    variance = sum(((x - x.mean(0)) ** 2).sum(1).mean().item() for x in classes) / 10
+    norm = network.head.weight.square().sum().item() + network.head.bias.square().sum().item()
+    hinge = margin_hinge(logits, labels, ODD).mean().item()
+    assert network.extra is not None
+    assert found["intra_class_variance"] == pytest.approx(variance, rel=1e-4)
+    assert found["margin_hinge"] == pytest.approx(hinge, rel=1e-5)
+    assert found["last_layer_norm"] == pytest.approx(math.sqrt(norm), rel=1e-5)
+    assert found["bound"] == pytest.approx(generalisation_bound(hinge, variance, norm, len(labels), ODD), rel=1e-4)
+    test_logits, _, test_labels = outputs["test"]
+    loss = selective_loss(test_logits, test_labels, ODD).mean().item()
+    assert found["test_selective_loss"] == pytest.approx(loss, rel=1e-5)
+
+
 def test_the_figure_shows_what_was_followed(tiny: Path, tmp_path: Path) -> None:
-    """Two seeds of two methods; a history that breaks off in one seed counts as not a number, and nothing crashes."""
+    """Two seeds of two methods; a history that breaks off is left out of the mean."""
     common = ("--datasets", tiny, "--methods", "sr", "dg", "--seeds", 2, "-q", "--results", tmp_path)
     assert run_here(*common, "--track-bound").returncode == 0
     store = Store(tmp_path)
@@ -108,6 +145,12 @@ def test_the_figure_shows_what_was_followed(tiny: Path, tmp_path: Path) -> None:
     expected = np.mean([bound.read_history(path)["bound"] for path in paths], axis=0)
     assert lines["SR"].get_ydata() == pytest.approx(expected)
     assert list(lines["SR"].get_xdata()) == [1, 2, 3, 4]
+    assert any("h = 0.5" in text.get_text() for text in figure.texts)
+    whole = paths[0].read_text().splitlines(keepends=True)
+    paths[0].write_text("".join(whole[:3]))
+    with house_style():
+        shorter = {line.get_label(): line for line in bound.draw(runs).axes[1].get_lines()}
+    assert shorter["SR"].get_ydata() == pytest.approx(bound.read_history(paths[1])["bound"])
     paths[0].write_text("epoch,loss\n0,1.0\n")
     assert bound.read_history(paths[0]) == {}
     assert bound.read_history(tmp_path / "none.csv") == {}
@@ -121,5 +164,7 @@ def test_a_training_that_followed_nothing_is_not_drawn(tiny: Path, tmp_path: Pat
 
 
 def test_constants_are_checked(tiny: Path) -> None:
-    refused = run_here("--datasets", tiny, "--set", "bound.delta=2", "--dry-run")
+    refused = run_here("--datasets", tiny, "--track-bound", "--set", "bound.delta=2", "--dry-run")
     assert (refused.returncode, "delta must lie between 0 and 1" in refused.stderr) == (2, True)
+    alone = run_here("--datasets", tiny, "--set", "bound.delta=0.1", "--dry-run")
+    assert (alone.returncode, "add --track-bound" in alone.stderr) == (2, True)

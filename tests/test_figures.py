@@ -117,7 +117,13 @@ def test_one_seed_has_no_ranks(store: Store, capsys: pytest.CaptureFixture[str])
 
 
 def test_features_that_were_not_kept_name_the_option(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the first seed that both have they are drawn; without any the option is named."""
+    runs = load_runs(manifest_of(), store)
+    (entry,) = [entry for entry in runs.manifest["entries"] if entry["label"] == "Ours"]
     store.write_prediction(folder_of("toy", "ours", "id", 0), PREDICTION, evidence(0, features=False))
+    assert list(tsne.seed_evidence(entry, runs)) == SEEDS[1:]
+    for seed in SEEDS:
+        store.write_prediction(folder_of("toy", "ours", "id", seed), PREDICTION, evidence(0, features=False))
     write(manifest_of(), store, "tsne")
     assert "no toy-tsne: Ours has no stored features; training with --keep-features" in capsys.readouterr().out
 
@@ -279,3 +285,24 @@ def test_the_commands_errors(store: Store, options: list[str], message: str) -> 
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (store.root / "figures").exists()
+
+
+def test_many_columns_that_nothing_tells_apart_are_one_bar() -> None:
+    """Without a pivot the search takes 2^40 steps."""
+    assert ranks.cliques(np.ones((40, 40))) == [tuple(range(40))]
+    kept, crowded = ranks.keep_best(list(range(40)), [f"M{i}" for i in range(40)], "M30")
+    assert (kept, crowded) == ([*range(20), 30], 19)
+
+
+def test_gains_of_which_most_are_nothing() -> None:
+    nothing = [gain.Gain(f"M{index}", 0.0, 0.0, 0.0, 5) for index in range(6)]
+    assert gain.reach([*nothing, gain.Gain("A", 2.0, 1.0, 0.5, 5)]) == 3.5
+    assert gain.reach(nothing) == 1.0
+
+
+def test_a_name_is_no_formula(store: Store) -> None:
+    """A label that matplotlib would read as mathematics, and fail on."""
+    entries = [{**entry, "label": f"{entry['label']} $\\frac$"} for entry in manifest_of()["entries"]]
+    manifest = manifest_of(entries=entries, reference=entries[0]["label"], baseline=entries[-1]["label"])
+    write(manifest, store, "risk-coverage", "ranks", "cost", "gain")
+    assert "toy-gain.png" in names(store)

@@ -309,3 +309,26 @@ def test_records_of_another_version_do_not_fail_the_command(tiny: Path, tmp_path
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "tiny digits" in page
     assert "toy_data" not in page
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("open('/home/al ice/data/x.npz')", "open('…/x.npz')"),
+        ("see https://user:token@host/a/b", "see https:/…/b"),
+        ("in /srv/runs/a/b.txt", "in …/b.txt"),
+    ],
+)
+def test_no_folder_and_no_password_of_a_failure(said: str, shown: str) -> None:
+    assert without_folders(said) == shown
+
+
+def test_a_page_that_cannot_be_built_fails_no_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("90")
+
+    monkeypatch.setattr("benchmark.commands.tables.write_report", broken)
+    made = run_here("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path)
+    assert made.returncode == 0
+    assert "No report: some records of this folder cannot be shown" in made.stdout
+    assert (tmp_path / "tables" / "tiny.md").is_file()

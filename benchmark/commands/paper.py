@@ -20,7 +20,7 @@ from benchmark.commands.options import (
     read_tasks,
 )
 from benchmark.commands.run import MakeRegistry, add_plan, check_plan, entry_of_manifest, show_plan
-from benchmark.commands.tables import update_report, write_paper_table
+from benchmark.commands.tables import try_report, write_paper_table
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
 from benchmark.store import Store
 
@@ -75,9 +75,9 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if not arguments.max_steps:
         shown = [assemble_paper(manifest, store) for manifest in manifests]
         paths = [path for each in shown for path in write_paper_table(each, store, show=not arguments.quiet)]
-        report = update_report(store, published=shown)
+        report = try_report(store, published=shown)
         if not arguments.quiet:
-            print(f"{len(paths)} files in {store.root / 'paper'}/\nReport: {report}")
+            print(f"{len(paths)} files in {store.root / 'paper'}/\n{report}")
     return report_failures(failures)
 
 

@@ -20,7 +20,7 @@ from benchmark.commands.options import (
     positive,
     read_tasks,
 )
-from benchmark.commands.tables import update_report, write_tables
+from benchmark.commands.tables import try_report, write_tables
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
@@ -90,6 +90,8 @@ def check_plan(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     check_plan(arguments)
+    if any(override.strip().startswith("bound.") for override in arguments.set) and not arguments.track_bound:
+        raise UserError("--set bound.… is for --track-bound; add --track-bound, or leave it out")
     folders = folders_of(arguments)
     methods = make_registry(arguments.plugin)
     tasks = read_tasks(arguments.datasets or DEFAULT_TASKS, arguments, arguments.set)
@@ -135,7 +137,7 @@ def train(
     if not arguments.max_steps:
         shown = [assemble(manifest(suite), store) for suite in suites]
         paths = [path for each in shown for path in write_tables(each, store, show=not arguments.quiet)]
-        report = update_report(store, tasks=shown)
+        report = try_report(store, tasks=shown)
         if not arguments.quiet:
             print(where_to_look(paths, report, store))
     return report_failures(failures)
@@ -188,7 +190,7 @@ def entry_of_manifest(entry: "Entry") -> dict[str, Any]:
     return described | {key: value for key, value in optional.items() if value}
 
 
-def where_to_look(paths: list[Path], report: Path, store: Store) -> str:
+def where_to_look(paths: list[Path], report: str, store: Store) -> str:
     tables = "\n".join(f"  {path}" for path in paths)
     records = f"{store.root}/<task>/<method>/<job>/seed-<n>/"
-    return f"Tables:\n{tables}\nReport: {report}\nRecords, predictions and learning curves: {records}"
+    return f"Tables:\n{tables}\n{report}\nRecords, predictions and learning curves: {records}"

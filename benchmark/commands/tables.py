@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     for name in select_names(wanted, list(published), "paper table") if arguments.paper or everything else []:
         papers.append(assemble_paper(published[name] | asked_settings(arguments), store))
         write_paper_table(papers[-1], store, show=bool(arguments.paper) or not tasks)
-    report = update_report(store, shown, papers)
-    print(f"Report: {report}", file=sys.stderr)
+    print(try_report(store, shown, papers), file=sys.stderr)
     return 0
 
 
@@ -114,6 +113,15 @@ def read(
         reason = f"{type(error).__name__}: {error}"
         print(f"report: {manifest['name']} is left out, its records cannot be read ({reason})", file=sys.stderr)
         return None
+
+
+def try_report(store: Store, tasks: Sequence[Assembled] = (), published: Sequence[Assembled] = ()) -> str:
+    """Where the page is, in a line. The tables are written by now: what the page cannot show fails no command."""
+    try:
+        return f"Report: {update_report(store, tasks, published)}"
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        return f"No report: some records of this folder cannot be shown, perhaps of another version ({reason})"
 
 
 def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> list[Path]:

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from benchmark.columns import Column
 from benchmark.plots.risk_coverage import MOST, choose, legend_columns, looks
-from benchmark.plots.runs import Runs, seeds_text
+from benchmark.plots.runs import Runs
 from benchmark.plots.style import DOUBLE, GREY, NotDrawn, new_figure, panel_name, short_name
 from benchmark.stats import Array
 from benchmark.store import HISTORY, folder_of
@@ -25,13 +25,13 @@ PANELS = {
 
 
 def draw(runs: Runs) -> Figure:
-    trained = [column for column in runs.judged if column.published and not column.parts]
+    trained = [column for column in runs.judged if column.published and not column.parts and trains(column)]
     followed = {column.name: found for column in trained if (found := histories(column, runs))}
     if not followed:
         raise NotDrawn("no training followed the bound; --track-bound does")
     shown = choose([column for column in trained if column.name in followed], runs.ranked, runs.manifest["reference"])
     styles = looks([column.name for column in shown], runs.manifest["reference"])
-    figure = new_figure(DOUBLE, 2.3, caption(runs, shown, len(followed)))
+    figure = new_figure(DOUBLE, 2.3, caption(runs, shown, followed))
     for axes, (name, (title, label)) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
         for column in shown:
             curves = np.array([rows[name] for rows in followed[column.name]])
@@ -49,8 +49,14 @@ def draw(runs: Runs) -> Figure:
 def histories(column: Column, runs: Runs) -> list[dict[str, Array]]:
     """Of each seed that followed the bound: its numbers by epoch."""
     folders = [folder_of(runs.manifest["task"], r["method"], r["job"], r["seed"]) for r in column.records]
-    found = [read_history(runs.store.root / folder / HISTORY) for folder in folders]
-    return [rows for rows in found if rows]
+    found = [rows for folder in folders if (rows := read_history(runs.store.root / folder / HISTORY))]
+    longest = max((len(rows["bound"]) for rows in found), default=0)
+    return [rows for rows in found if len(rows["bound"]) == longest]
+
+
+def trains(column: Column) -> bool:
+    """Whether the history is its own, and not that of a training it takes over."""
+    return not column.records[0]["identity"].get("needs")
 
 
 def read_history(path: Path) -> dict[str, Array]:
@@ -66,8 +72,10 @@ def read_history(path: Path) -> dict[str, Array]:
 
 
 def draw_line(axes: Axes, curves: Array, label: str, style: dict[str, Any]) -> None:
-    """The mean over seeds and a light band from the smallest to the largest, against the epochs done."""
+    """Mean over seeds and a light band from the smallest to the largest, at the epochs that all seeds followed."""
     epochs = np.arange(1, curves.shape[1] + 1)
+    known = ~np.isnan(curves).any(axis=0)
+    epochs, curves = epochs[known], curves[:, known]
     axes.plot(epochs, curves.mean(axis=0), label=label, **style)
     if len(curves) > 1:
         low, high = curves.min(axis=0), curves.max(axis=0)
@@ -86,12 +94,28 @@ def mark_start(axes: Axes, runs: Runs, shown: list[Column]) -> None:
         axes.axvline(start, color=GREY, linewidth=0.7, linestyle=":")
 
 
-def caption(runs: Runs, shown: list[Column], followed: int) -> list[str]:
-    several = any(len(column.records) > 1 for column in shown)
-    band = "; band: smallest to largest" if several else ""
-    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}. Variance and bound are of the training images."]
+def caption(runs: Runs, shown: list[Column], followed: dict[str, list[dict[str, Array]]]) -> list[str]:
+    counts = sorted({len(followed[column.name]) for column in shown})
+    seeds = " to ".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
+    band = "; band: smallest to largest" if counts[-1] > 1 else ""
+    sentences = [
+        f"{runs.manifest['title']}: seeds that followed it: {seeds}{band}. Variance and bound are of training images.",
+        constants_text([record for column in shown for record in column.records]),
+    ]
     if start_of(runs, shown):
         sentences.append(f"Dotted: end of the warm-up of {runs.manifest['reference']}.")
-    if len(shown) < followed:
-        sentences.append(f"Shown are {MOST} of {followed} trainings.")
-    return sentences
+    if len(shown) < len(followed):
+        sentences.append(f"Shown are {MOST} of {len(followed)} trainings.")
+    return [*sentences, *runs.remarks]
+
+
+def constants_text(records: list[dict[str, Any]]) -> str:
+    """The constants that the runs were followed with."""
+    found = {tuple(record["bound"].items()): record["bound"] for record in records if "bound" in record}
+    if len(found) != 1:
+        return "The runs were followed with different constants." if found else ""
+    c = next(iter(found.values()))
+    return (
+        f"Constants: α = {c['alpha']:g}, β = {c['beta']:g}, ρ = {c['rho']:g}, ρ′ = {c['rho_prime']:g}, "
+        f"λ = {c['abstention_cost']:g}, δ = {c['delta']:g}, h = {c['threshold']:g}."
+    )

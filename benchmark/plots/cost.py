@@ -24,7 +24,7 @@ COSTS: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
     "(a) time": ("seconds per run", lambda provenance: provenance.get("seconds")),
     "(b) memory": (
         "peak memory of a run (MiB)",
-        lambda provenance: None if provenance.get("peak_bytes") is None else provenance["peak_bytes"] / 2**20,
+        lambda provenance: provenance["peak_bytes"] / 2**20 if provenance.get("peak_bytes") else None,
     ),
 }
 
@@ -120,6 +120,10 @@ def caption(runs: Runs, columns: Sequence[Column], panels: dict[str, list[Point]
         *(f"Diamond: {name}." for name in marked),
         "Time includes a warm-up that several methods share, and for a combination the trainings of all its members.",
     ]
+    if panels["(b) memory"]:
+        sentences.append(
+            "Memory: on a GPU the most that tensors took, elsewhere what the process held at ends of epochs."
+        )
     sentences += runs.remarks
     for name, points in panels.items():
         lacking = [column.name for column in columns if column.name not in {point.name for point in points}]

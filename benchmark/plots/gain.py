@@ -35,15 +35,21 @@ class Gain:
         return self.ranking + self.classifier
 
 
+ENDS = 12
+"""Of more than twice as many columns, so many at either end are shown."""
+
+
 def draw(runs: Runs) -> Figure:
     columns = single(runs.judged)
     base = next((column for column in columns if column.name == runs.manifest.get("baseline")), None)
     if base is None:
-        raise NotDrawn(f"its baseline {runs.manifest.get('baseline') or ''} has no run among those shown")
-    gains = gains_over(base, columns)
+        name = runs.manifest.get("baseline")
+        raise NotDrawn(f"its baseline {name} has no run among those shown" if name else "its task names no baseline")
+    every = gains_over(base, columns)
+    gains = every if len(every) <= 2 * ENDS else [*every[:ENDS], *every[-ENDS:]]
     if not gains:
         raise NotDrawn(f"no run shares a seed with {base.name}")
-    figure = new_figure(SINGLE, 0.75 + BAR * len(gains), caption(runs, base.name, gains))
+    figure = new_figure(SINGLE, 0.75 + BAR * len(gains), caption(runs, base.name, gains, len(every)))
     axes = figure.subplots()
     places = np.arange(len(gains))
     parts = {"better ranking": [g.ranking for g in gains], "better classifier": [g.classifier for g in gains]}
@@ -94,8 +100,8 @@ def stacked(first: Sequence[float], second: Sequence[float]) -> tuple[list[float
 def reach(gains: Sequence[Gain]) -> float:
     """How far from 0 the axis goes: to the furthest gain, unless a few lie so far off that the others vanish."""
     extents = [max(abs(gain.total) + gain.std, abs(gain.ranking), abs(gain.classifier)) for gain in gains]
-    limit = FAR * float(np.quantile(extents, 0.75))
-    return max(extent for extent in extents if extent <= limit)
+    limit = FAR * float(np.quantile([extent for extent in extents if extent] or [1.0], 0.75))
+    return max((extent for extent in extents if 0 < extent <= limit), default=1.0)
 
 
 def mark_cut(axes: Axes, gains: Sequence[Gain]) -> None:
@@ -113,7 +119,7 @@ def mark_cut(axes: Axes, gains: Sequence[Gain]) -> None:
             axes.text(start, place, text, ha=side, va="center", fontsize=SMALL)
 
 
-def caption(runs: Runs, base: str, gains: Sequence[Gain]) -> list[str]:
+def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[str]:
     counts = sorted({gain.seeds for gain in gains})
     seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     spread = ", with the standard deviation of the gain" if counts[-1] > 1 else ""
@@ -123,4 +129,5 @@ def caption(runs: Runs, base: str, gains: Sequence[Gain]) -> list[str]:
         f"Better ranking: what the AUROC would give at the accuracy of {base}; better classifier: the rest.",
         *runs.remarks,
         *(["◂ ▸: beyond the axis."] if cut else []),
+        *([f"The {ENDS} largest and the {ENDS} smallest of {every}."] if len(gains) < every else []),
     ]

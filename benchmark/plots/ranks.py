@@ -28,22 +28,37 @@ def draw(runs: Runs) -> Figure:
         raise NotDrawn("it takes two columns with a value at every coverage, and two seeds")
     printed = [float(rank) for rank in average_ranks(runs.rows, drawn.names, runs.cells)]
     order = sorted(range(len(printed)), key=lambda index: (printed[index], index))
+    order, crowded = keep_best(order, drawn.names, runs.manifest["reference"])
     names, ranks = [drawn.names[index] for index in order], [printed[index] for index in order]
-    bars = cliques(unresolved(drawn.ranks[:, order]))
-    left_out = [column.name for column in runs.columns if column.name not in names and not column.is_oracle]
+    every = cliques(unresolved(drawn.ranks[:, order]))
+    bars = sorted(sorted(every, key=lambda clique: -len(clique))[:MOST_BARS])
+    left_out = [column.name for column in runs.columns if column.name not in drawn.names and not column.is_oracle]
     height = TOP + GAP + BAR * len(bars) + LABEL * ((len(names) + 1) // 2) + 0.12
-    figure = new_figure(DOUBLE, height, caption(runs, len(drawn.seeds), bool(bars), left_out))
+    text = caption(runs, len(drawn.seeds), bool(bars), left_out)
+    text += [f"{crowded} columns of higher rank are left out."] if crowded else []
+    text += [f"Only the {MOST_BARS} longest of {len(every)} bars are drawn."] if len(every) > len(bars) else []
+    figure = new_figure(DOUBLE, height, text)
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     total = figure.get_figheight()
     axes.set_xlim(0, DOUBLE)
     axes.set_ylim(total, 0)
-    scale = draw_axis(axes, len(names))
+    scale = draw_axis(axes, max(len(names), int(np.ceil(max(ranks)))))
     draw_bars(axes, bars, [scale(rank) for rank in ranks])
     below = TOP + GAP + BAR * len(bars)
     draw_labels(axes, names, ranks, [scale(rank) for rank in ranks], below, runs.manifest["reference"])
     return figure
+
+
+MOST, MOST_BARS = 20, 15
+"""Columns and bars that one can still tell apart."""
+
+
+def keep_best(order: Sequence[int], names: Sequence[str], reference: str) -> tuple[list[int], int]:
+    """The first of the order, and the reference; and how many are left out."""
+    kept = [index for place, index in enumerate(order) if place < MOST or names[index] == reference]
+    return kept, len(order) - len(kept)
 
 
 def unresolved(ranks: Array) -> Array:
@@ -61,7 +76,10 @@ def cliques(joined: Array) -> list[tuple[int, ...]]:
     def extend(members: set[int], candidates: set[int], done: set[int]) -> None:
         if not candidates and not done:
             found.append(tuple(sorted(members)))
-        for index in sorted(candidates):
+            return
+        # Every largest set has a member outside the neighbours of any one column: without this, time doubles with each.
+        pivot = max(sorted(candidates | done), key=lambda index: len(candidates & near[index]))
+        for index in sorted(candidates - near[pivot]):
             extend(members | {index}, candidates & near[index], done & near[index])
             candidates, done = candidates - {index}, done | {index}
 

@@ -79,7 +79,7 @@ def new_figure(width: float, height: float, caption: Sequence[str]) -> Figure:
     figure.set_layout_engine("constrained", rect=(0, share, 1, 1 - share), w_pad=0.03, h_pad=0.03)
     for number, line in enumerate(lines):
         y = (room - 0.02 - number * LINE_HEIGHT) / (height + room)
-        figure.text(0.04 / width, y, line, fontsize=SMALL, color="#333333", va="top")
+        figure.text(0.04 / width, y, plain(line), fontsize=SMALL, color="#333333", va="top")
     return figure
 
 
@@ -101,10 +101,13 @@ def reference_look() -> dict[str, Any]:
 
 def short_name(name: str, longest: int = 30) -> str:
     """A name that a figure has room for; names that begin alike still differ at their end."""
-    if len(name) <= longest:
-        return name
     end = longest // 3
-    return f"{name[: longest - 1 - end]}…{name[-end:]}"
+    return plain(name if len(name) <= longest else f"{name[: longest - 1 - end]}…{name[-end:]}")
+
+
+def plain(text: str) -> str:
+    """Two dollar signs in a name are no formula."""
+    return text.replace("$", r"\$")
 
 
 def panel_name(axes: Axes, text: str) -> None:

@@ -1,5 +1,6 @@
 """t-SNE of the test features of baseline and reference: what is kept, what is abstained from, what is wrong."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -42,9 +43,16 @@ class Map:
 def draw(runs: Runs) -> Figure:
     names = dict.fromkeys(filter(None, (runs.manifest.get("baseline"), runs.manifest["reference"])))
     entries = [entry for name in names for entry in runs.manifest["entries"] if entry["label"] == name][:2]
-    maps = [make_map(entry, runs) for entry in entries if entry["seeds"]]
-    if not maps:
+    found = {entry["label"]: seed_evidence(entry, runs) for entry in entries if entry["seeds"]}
+    if not found:
         raise NotDrawn("neither baseline nor reference has a run among those shown")
+    lacking = [name for name, by_seed in found.items() if not by_seed]
+    if lacking:
+        raise NotDrawn(f"{lacking[0]} has no stored features; training with --keep-features stores them")
+    common = set.intersection(*(set(by_seed) for by_seed in found.values()))
+    if not common:
+        raise NotDrawn(f"no seed has stored features of both {' and '.join(found)}")
+    maps = [make_map(name, min(common), by_seed[min(common)]) for name, by_seed in found.items()]
     figure = new_figure(DOUBLE, 3.75, caption(runs, maps))
     for axes, each, letter in zip(np.ravel(figure.subplots(1, len(maps))), maps, "ab", strict=False):
         draw_map(axes, each)
@@ -53,20 +61,21 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-def make_map(entry: dict[str, Any], runs: Runs) -> Map:
-    """Of the entry's first seed."""
-    seed = min(entry["seeds"])
-    folder = folder_of(runs.manifest["task"], entry["method"], entry["job"], seed)
-    try:
-        evidence = Finished(folder, runs.store, entry.get("epoch")).test
-    except Unavailable:
-        raise NotDrawn(f"{entry['label']}, seed {seed}: no prediction is stored") from None
-    features = evidence.prediction.features
-    if features is None:
-        raise NotDrawn(f"{entry['label']} has no stored features; training with --keep-features stores them")
+def seed_evidence(entry: dict[str, Any], runs: Runs) -> dict[int, Evidence]:
+    """The test images of the runs whose features are stored."""
+    found = {}
+    for seed in entry["seeds"]:
+        folder = folder_of(runs.manifest["task"], entry["method"], entry["job"], seed)
+        with suppress(Unavailable):
+            found[seed] = Finished(folder, runs.store, entry.get("epoch")).test
+    return {seed: evidence for seed, evidence in found.items() if evidence.prediction.features is not None}
+
+
+def make_map(name: str, seed: int, evidence: Evidence) -> Map:
+    features = np.asarray(evidence.prediction.features)
     chosen = draw_points(len(features))
     kept, wrong = decisions(evidence)
-    return Map(entry["label"], seed, embed(features[chosen]), evidence.labels[chosen], kept[chosen], wrong[chosen])
+    return Map(name, seed, embed(features[chosen]), evidence.labels[chosen], kept[chosen], wrong[chosen])
 
 
 def draw_points(available: int) -> NDArray[np.int64]:

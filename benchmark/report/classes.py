@@ -33,7 +33,8 @@ def rejected(column: Column) -> dict[str, list[float | None]]:
     found = [shares for shares in kept if shares]
     if not found:
         return {}
-    means = {key: np.mean(np.array([shares[key] for shares in found], dtype=np.float64), axis=0) for key in found[0]}
+    common = [key for key in found[0] if all(key in shares for shares in found)]
+    means = {key: np.mean(np.array([shares[key] for shares in found], dtype=np.float64), axis=0) for key in common}
     return {
         key: [None if np.isnan(share) else round(100 * (1 - share), 1) + 0.0 for share in mean.tolist()]
         for key, mean in means.items()

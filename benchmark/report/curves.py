@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmark.columns import Column
 from benchmark.stats import Array
+from benchmark.tables import curve_of
 
-CURVES = {"sort": "risk", "percentile": "percentile_risk"}
 STEPS = 200
 """Coverage goes from 0 to 100 % in so many steps."""
 
@@ -36,7 +36,7 @@ class Curve:
 
 def build_curves(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Curve]:
     """Of all columns with a run."""
-    name = CURVES[manifest["threshold"]]
+    name = curve_of(manifest)
     found = [build_curve(column, name, column.name == manifest["reference"]) for column in columns]
     return [curve for curve in found if curve.values]
 
@@ -45,7 +45,8 @@ def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
     if column.parts:
         points = {round(2 * part.coverage): part for part in column.parts if part.coverage is not None}
         values = {step: point_values(part, name, step) for step, part in sorted(points.items())}
-        return Curve(column.name, {step: found for step, found in values.items() if found}, False)
+        trained = {step: found for step, found in values.items() if found}
+        return Curve(column.name, trained, False, is_reference=is_reference)
     runs = dict(seed_curves(column, name))
     steps = range(STEPS + 1) if runs else ()
     values = {step: {seed: curve[step] for seed, curve in runs.items()} for step in steps}

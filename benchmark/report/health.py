@@ -14,6 +14,8 @@ from benchmark.names import name_at
 from benchmark.report.markup import Markup, join, plain_table, tag
 from benchmark.store import ERROR, HISTORY, RECORD, Store, folder_of
 
+BOUND = ("intra_class_variance", "margin_hinge", "last_layer_norm", "bound", "test_selective_loss")
+"""What --track-bound adds, which is no health of a method."""
 COMMON = ("loss", "accuracy")
 """Of the learning curve, what every training has."""
 ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;()]+)+[/\\](?=[^\s/\\])")
@@ -64,6 +66,9 @@ def last_error(path: Path) -> str:
 
 
 def without_folders(text: str) -> str:
+    """Quoted paths may contain anything; of an address the name and password go too."""
+    text = re.sub(r"//[^/@\s]+@", "//", text)
+    text = re.sub(r"(['\"])(?:[A-Za-z]:)?[/\\][^'\"]*[/\\]([^'\"/\\]*)\1", r"\1…/\2\1", text)
     return ABSOLUTE.sub("…/", text)
 
 
@@ -110,5 +115,5 @@ def ending_texts(found: Sequence[dict[str, float]]) -> list[str]:
     means = {key: float(np.mean([ending[key] for ending in found if key in ending])) for key in keys}
     epochs = f"{means['epoch'] + 1:g}" if "epoch" in means else "–"
     common = [f"{means[key]:.3f}" if key in means else "–" for key in COMMON]
-    own = [f"{key.replace('_', ' ')} {means[key]:.3g}" for key in keys if key not in (*COMMON, "epoch")]
+    own = [f"{key.replace('_', ' ')} {means[key]:.3g}" for key in keys if key not in (*COMMON, *BOUND, "epoch")]
     return [epochs, *common, ", ".join(own) or "–"]

@@ -28,8 +28,8 @@ def cost_section(columns: Sequence[Column]) -> Markup:
     if not lines:
         return tag("p", "No run is there yet.", class_="note")
     caption = (
-        ": mean over seeds; of memory the highest. Seconds of a run include its warm-up, also where it branched off a "
-        "shared one."
+        ": mean over seeds; of memory the highest: on a GPU what tensors took, elsewhere what the process held at ends "
+        "of epochs. Seconds of a run include its warm-up, also where it branched off a shared one."
     )
     heading = [
         "method",
@@ -37,7 +37,7 @@ def cost_section(columns: Sequence[Column]) -> Markup:
         "s per run",
         "ms per step",
         "ms per warm-up step",
-        "peak memory (MB)",
+        "peak memory (MiB)",
         "device",
         "branched off",
     ]
@@ -57,7 +57,7 @@ def cost_texts(records: Sequence[dict[str, Any]]) -> list[str]:
         mean_text([origin["seconds"] for origin in origins if "seconds" in origin]),
         mean_text([1000 * step["own"] for step in steps if "own" in step]),
         mean_text([1000 * step["warmup"] for step in steps if "warmup" in step]),
-        f"{max(peaks) / 1e6:.0f}" if peaks else "–",
+        f"{max(peaks) / 2**20:.0f}" if peaks else "–",
         ", ".join(sorted({step["device"] for step in steps if "device" in step})) or "–",
         ", ".join(sorted(branched)) or "–",
     ]

@@ -1,6 +1,7 @@
 """What one would say of a table in a sentence."""
 
 from collections.abc import Sequence
+from math import isnan
 
 from benchmark.assemble import Assembled
 from benchmark.captions import is_provisional
@@ -23,15 +24,16 @@ def best_rank(table: Table) -> str:
     ranks = dict(zip(table.columns, table.summary[name], strict=True))
     ranked = sum(rank not in ("", "–") for rank in ranks.values())
     best = [column for row, column in sorted(table.strong) if row == name]
-    if not best:
-        return "no column has a rank yet"
+    if not best or ranked < 2:
+        return "" if best else "no column has a rank yet"
     verb = "has" if len(best) == 1 else "have"
     return f"{' and '.join(best)} {verb} the best average rank ({ranks[best[0]]}) of {ranked} ranked columns"
 
 
 def differing(table: Table, reference: str) -> str:
     """Columns with a marker in at least one row."""
-    if reference not in table.columns or not any(cell.verdict for cell in table.cells.values()):
+    marked = [cell for cell in table.cells.values() if cell.verdict and not isnan(cell.p)]
+    if reference not in table.columns or not marked:
         return ""
     others = [column for column in table.columns if column not in (reference, "oracle")]
     higher, lower = (marked_columns(table, others, kind) for kind in ("better", "worse"))
@@ -64,4 +66,6 @@ def state(columns: Sequence[Column]) -> str:
     wanted, there = sum(run.wanted for run in runs), sum(len(run.records) + len(run.diverged) for run in runs)
     if is_provisional(columns):
         return f"provisional: {there} of {wanted} runs are there"
-    return f"all {wanted} runs are there" if wanted > 1 else "the only run is there"
+    diverged = sum(len(run.diverged) for run in runs)
+    lost = f", {diverged} of them diverged" if diverged else ""
+    return (f"all {wanted} runs are there" if wanted > 1 else "the only run is there") + lost
