@@ -314,7 +314,7 @@ def test_records_of_another_version_do_not_fail_the_command(tiny: Path, tmp_path
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("open('/home/al ice/data/x.npz')", "open('…/x.npz')"),
+        ("open('/media/al ice/data/x.npz')", "open('…/x.npz')"),
         ("see https://user:token@host/a/b", "see https:/…/b"),
         ("in /srv/runs/a/b.txt", "in …/b.txt"),
     ],
