@@ -107,7 +107,12 @@ def tables_row() -> Row:
         write_records(Path(folder))
         command = [sys.executable, "-c", script, folder]
         took = seconds(lambda: subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL))
-    return ["tables, statistics, report of 2,000 records, no torch", f"{took:.1f} s", "", "start of the program included"]
+    return [
+        "tables, statistics, report of 2,000 records, no torch",
+        f"{took:.1f} s",
+        "",
+        "start of the program included",
+    ]
 
 
 def saving_row() -> Row:
