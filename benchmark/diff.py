@@ -8,10 +8,9 @@ from typing import Any
 
 from benchmark.cells import Cell, Row
 from benchmark.columns import Column, load_columns
-from benchmark.stats import LEVEL, Summary, holm, welch
+from benchmark.stats import LEVEL, Summary, holm, mean_std, welch
 from benchmark.store import Store, folder_of
 from benchmark.tables import complete, fill_cell, risk_rows
-from benchmark.verdicts import mean_std
 
 MARGIN = 0.1
 """In points of risk: less is no news."""
@@ -97,7 +96,7 @@ def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Di
         if old is not None:
             found.moved.append(f"{what}: gone")
         return
-    parts = [name for name in MEASURED if not same(old.get(name), new.get(name))]
+    parts = [name for name in MEASURED if name in old and not same(old[name], new.get(name))]
     if not parts:
         found.equal_runs += 1
         return
@@ -108,9 +107,9 @@ def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Di
 
 
 def same(old: Any, new: Any) -> bool:
-    """Equal to the bit, as far as both have it: a measure that only one version takes is no difference."""
+    """Equal to the bit, and nothing lost: a measure that only the new one takes is no difference."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return all(same(old[name], new[name]) for name in old.keys() & new.keys())
+        return old.keys() <= new.keys() and all(same(old[name], new[name]) for name in old)
     return bool(old == new)
 
 

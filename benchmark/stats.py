@@ -135,6 +135,11 @@ def competition_ranks(printed: Sequence[float]) -> Array:
     return np.asarray(rankdata(printed, method="min"), dtype=np.float64)
 
 
+def mean_std(values: Sequence[float]) -> tuple[float, float]:
+    """With the population standard deviation, as in the tables."""
+    return float(np.mean(values)), float(np.std(values))
+
+
 @dataclass(frozen=True)
 class Summary:
     """What a published cell says: mean and population standard deviation (ddof 0) of n runs."""

@@ -9,7 +9,7 @@ import numpy as np
 from benchmark.cells import Cell, Table
 from benchmark.figures import PublishedCell, published_figures
 from benchmark.sheet import Sheet
-from benchmark.stats import LEVEL, Summary, Welch, welch
+from benchmark.stats import LEVEL, Summary, Welch, mean_std, welch
 
 COLUMNS_PER_SHEET = 3
 NOT_COMPARABLE = "not comparable"
@@ -32,10 +32,6 @@ def verdict(published: PublishedCell, trials: int, ours: Cell) -> tuple[str, Wel
     if found.p >= LEVEL:
         return "agrees", found
     return ("lower" if mean < published.mean else "higher"), found
-
-
-def mean_std(values: Sequence[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.std(values))
 
 
 def build_companion(manifest: dict[str, Any], table: Table) -> list[Sheet]:

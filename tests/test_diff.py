@@ -51,6 +51,16 @@ def test_one_bit_of_a_same_job_is_a_move(tmp_path: Path) -> None:
     assert "SR risk at 50 %: 1.0300 → 2.0000" in run_here("diff", tmp_path / "a", tmp_path / "b").stdout
 
 
+def test_a_new_measure_is_no_move_and_a_lost_one_is(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", LOW[:1])
+    path = b.root / folder_of("toy", "ours", "id", 0) / RECORD
+    richer = json.loads(path.read_text())
+    richer["scores"]["SR"]["class_coverage"] = {"90": [1.0]}
+    path.write_text(json.dumps(richer))
+    assert not compare_folders(a, b).moved
+    assert len(compare_folders(b, a).moved) == 1
+
+
 @pytest.mark.parametrize(
     ("shift", "moved"),
     [(0.0, False), (0.0009, False), (0.0011, True), (0.01, True)],

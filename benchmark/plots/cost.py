@@ -14,7 +14,7 @@ from benchmark.columns import Column, single, some
 from benchmark.plots.labels import label_points
 from benchmark.plots.runs import Runs, seeds_text
 from benchmark.plots.style import COLOURS, DOUBLE, REFERENCE, NotDrawn, new_figure, panel_name, short_name
-from benchmark.stats import Array
+from benchmark.stats import mean_std
 from benchmark.tables import MEASURES, run_values
 
 AURC = MEASURES[0]
@@ -64,11 +64,6 @@ def points_of(columns: Sequence[Column], value: Callable[[dict[str, Any]], float
         if costs:
             found.append(Point(column.name, mean_std(costs), mean_std(list(run_values(AURC, column).values()))))
     return found
-
-
-def mean_std(values: Sequence[float] | Array) -> tuple[float, float]:
-    """With the population standard deviation, as in the tables."""
-    return float(np.mean(values)), float(np.std(values))
 
 
 def bars(point: Point) -> tuple[float, float, float, float]:
