@@ -23,7 +23,7 @@ examples:
   python run_all.py explain digits sr 90                        the runs and the test behind a cell
 
 Interrupt at any time: the same command continues where it stopped, and finished jobs are never trained again.
-Exit codes: 0 all done, 1 some job failed, 2 bad input, 130 interrupted.
+Exit codes: 0 all done, 1 some job failed, 2 bad input, 130 interrupted, 143 terminated.
 """
 
 

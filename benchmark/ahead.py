@@ -2,13 +2,13 @@
 
 import multiprocessing
 import os
-import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from typing import TypeVar
+
+from benchmark.interrupts import ignored_interrupts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,19 +40,6 @@ def processes() -> ProcessPoolExecutor:
     with ignored_interrupts():
         pool.submit(int).result()  # the first task starts them all
     return pool
-
-
-@contextmanager
-def ignored_interrupts() -> Iterator[None]:
-    """Processes started meanwhile inherit it: Ctrl-C is their parent's to handle."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 def watch_parent() -> None:

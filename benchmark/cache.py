@@ -8,7 +8,6 @@
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -21,9 +20,9 @@ from numpy.typing import NDArray
 
 from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
+from benchmark.files import Damaged, read_json, read_sealed, say, write_json
 from benchmark.sources import Images, Loaded, Ragged, check_labels, describe, get_source
 from benchmark.sources._files import CACHE_TAG
-from benchmark.store import read_json, write_json
 
 VERSION = 1
 CHUNK_BYTES = 2**24
@@ -65,10 +64,6 @@ class SplitFiles:
     @property
     def sizes(self) -> Path:
         return self.folder / f"{self.name}-sizes.npy"
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def find(
@@ -156,9 +151,12 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tup
     """What the manifest describes, checked. `mark` is the fingerprint of the originals where these are at hand."""
     if not folder.is_dir():
         raise Unusable
-    manifest = read_json(folder / MANIFEST) or {}
+    try:
+        manifest = read_sealed(folder / MANIFEST, folder.name) or {}
+    except Damaged as why:
+        raise Unusable(f"the manifest in '{folder}' is damaged ({why})") from None
     if not is_whole(manifest):
-        raise Unusable(f"the manifest in '{folder}' is damaged")
+        raise Unusable(f"the manifest in '{folder}' is damaged (missing, or of another version)")
     if mark is not None and mark != manifest["fingerprint"]:
         raise Unusable(f"the files have changed since they were cached in '{folder}'")
     parts = {name: SplitFiles(folder, name) for name in manifest["splits"]}

@@ -36,9 +36,9 @@ from benchmark.cache import (
     is_whole,
 )
 from benchmark.errors import UserError
+from benchmark.files import BLANK, read_json, sync_folder, write_atomically, write_json, write_sealed
 from benchmark.sources import Images, Loaded
 from benchmark.sources._files import ImageFiles
-from benchmark.store import read_json, sync_folder, write_atomically, write_json
 from benchmark.units import text_from_bytes
 
 JOURNAL, ORIGIN = "journal.txt", "origin.json"
@@ -238,7 +238,8 @@ class Builder:
             "num_classes": self.loaded.num_classes,
             "fingerprint": self.mark,
         }
-        write_json(self.partial / MANIFEST, {**described, "sha256": digest_of(entries), "splits": entries})
+        manifest = {**described, "sha256": digest_of(entries), "splits": entries, "seal": BLANK}
+        write_sealed(self.partial / MANIFEST, manifest, self.folder.name)
         for name in (JOURNAL, ORIGIN):
             (self.partial / name).unlink()
         self.partial.rename(self.folder)

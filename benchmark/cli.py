@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from benchmark.errors import UserError
+from benchmark.errors import NoRoom, UserError
+from benchmark.files import NO_ROOM
+from benchmark.interrupts import EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 from benchmark.names import unknown_name
 
 COMMANDS = ("run", "prepare", "list", "tables", "figures", "paper", "audit", "explain", "diff", "tune", "check")
@@ -67,13 +69,23 @@ def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
     try:
         arguments = parse(argv, examples)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")
-        return int(command.run(arguments, make_registry))
+        with raised_termination():
+            return int(command.run(arguments, make_registry))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except NoRoom as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except OSError as error:
+        if error.errno in NO_ROOM:
+            print(f"error: cannot write '{error.filename}': {error.strerror}; make room and try again", file=sys.stderr)
+            return 1
         print(f"error: '{error.filename}': {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command continues from here", file=sys.stderr)
-        return 130
+        return EXIT_INTERRUPTED
+    except Terminated:
+        print("terminated; the same command continues from here", file=sys.stderr)
+        return EXIT_TERMINATED

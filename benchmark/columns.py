@@ -8,7 +8,10 @@ import numpy as np
 
 from benchmark.names import name_at
 from benchmark.post_hoc import with_scores
+from benchmark.stale import reasons
 from benchmark.store import Store, folder_of
+
+DAMAGED = "its record is damaged and left out; the command that made it makes it again"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class Column:
     epoch: int | None = None
     """The state after so many epochs; None is the one the task tests."""
     coverage: float | None = None
+    code: str = ""
+    """The code that the command meant its runs to be made by."""
+    torch: str = ""
+    damaged: tuple[int, ...] = ()
+    """Seeds whose record cannot be believed."""
     parts: "tuple[Column, ...]" = ()
     """One training for each coverage: each fills its own row."""
 
@@ -35,7 +43,7 @@ class Column:
         """What fills a row: the column itself, or its part for that coverage, which may be empty."""
         if not self.parts:
             return self
-        nothing = replace(self, records=(), wanted=0, diverged=(), parts=())
+        nothing = replace(self, records=(), wanted=0, diverged=(), damaged=(), parts=())
         return next((part for part in self.parts if part.coverage == coverage), nothing)
 
 
@@ -68,7 +76,8 @@ def pick(name: str, found: Sequence[Column]) -> Column:
 def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store) -> list[Column]:
     """One column for each score of an entry's runs, those asked for in addition included."""
     folders = [folder_of(manifest["task"], entry["method"], entry["job"], seed) for seed in entry["seeds"]]
-    found = [(folder, record) for folder in folders if (record := store.read_record(folder)) is not None]
+    read = [(seed, folder, store.read_record(folder)) for seed, folder in zip(entry["seeds"], folders, strict=True)]
+    found = [(folder, record) for _, folder, record in read if record is not None]
     epoch = entry.get("epoch")
     whole = [(folder, at_epoch(record, epoch)) for folder, record in found if "diverged" not in record]
     records = tuple(with_scores(record, folder, store, manifest["scores"], epoch) for folder, record in whole)
@@ -81,6 +90,9 @@ def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store)
         reason=entry.get("reason", ""),
         epoch=epoch,
         coverage=entry.get("coverage"),
+        code=entry.get("code", ""),
+        torch=manifest.get("torch", ""),
+        damaged=tuple(seed for seed, folder, record in read if record is None and store.has_record(folder)),
     )
     if not records:
         return [column]
@@ -151,6 +163,7 @@ def run_notes(columns: Sequence[Column]) -> list[str]:
     for column in columns:
         found = [(r, note) for r in column.records for note in record_notes(r, column)]
         found += [(r, f"diverged ({r['diverged']})") for r in column.diverged if column.published]
+        found += [({"seed": seed}, DAMAGED) for seed in column.damaged if column.published]
         for record, note in found:
             seeds_by_note.setdefault((column.name, note), []).append(str(record["seed"]))
     return [f"{name}, seed {', '.join(seeds)}: {note}." for (name, note), seeds in seeds_by_note.items()]
@@ -163,6 +176,8 @@ def record_notes(record: dict[str, Any], column: Column) -> list[str]:
     ties = record["scores"][column.score]["top_ties"]
     if ties > max(0.001, 1.5 / record["num_test"]):
         notes.append(f"{ties:.1%} of the test images tie for the highest confidence")
+    if column.published:
+        notes += reasons(record, column.code, column.torch)
     if column.published and len(record["provenance"]["environments"]) > 1:
         notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
     return notes

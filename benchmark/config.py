@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmark.errors import UserError
-from benchmark.names import match_name
+from benchmark.names import is_plain, match_name
 from benchmark.schema import build, check, later, unidentified
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
@@ -205,7 +205,10 @@ class TaskConfig:
             self.checkpoint == "last" or self.data.has_validation,
             "checkpoint = 'best' needs validation images: set data.val",
         )
-        check(self.name not in RESERVED, f"a task cannot be called '{self.name}'; rename the file")
+        check(
+            is_plain(self.name) and self.name.lower() not in RESERVED,
+            f"a task cannot be called '{self.name}', which names its folder of results; rename the file",
+        )
         check(bool(self.methods), "methods must name at least one method")
         check_coverages(self.coverages)
         check_coverages(self.model_coverages)

@@ -12,7 +12,7 @@ from benchmark.jobs import Job
 from benchmark.outputs import heading, refuse_collapsed, refuse_malformed
 from benchmark.planner import members_of
 from benchmark.prediction import Evidence
-from benchmark.provenance import provenance
+from benchmark.provenance import codes_of, provenance
 from benchmark.schema import build
 from benchmark.store import PREDICTION, PREDICTION_VAL, Store, at_epoch
 from benchmark.trainer import Diverged
@@ -38,6 +38,7 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
     spent = {
         "seconds": sum(each["seconds"] for each in provenances),
         "environments": sorted({environment for each in provenances for environment in each["environments"]}),
+        "codes": codes_of(job, [(n, r["provenance"]["codes"]) for n, r in zip(job.needs, records, strict=True)]),
     }
     return {
         **heading(job),

@@ -1,5 +1,6 @@
 """Where jobs run: one device name per worker."""
 
+import gc
 from typing import Any
 
 import psutil
@@ -74,3 +75,18 @@ def start_memory(device: torch.device) -> None:
 def used_memory(device: torch.device) -> int:
     """Bytes: on a GPU the most that tensors took at a time, elsewhere what the process holds now."""
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else int(psutil.Process().memory_info().rss)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Each kind of device says it in its own way."""
+    said = isinstance(error, RuntimeError) and any(
+        text in str(error) for text in ("out of memory", "can't allocate memory", "not enough memory")
+    )
+    return said or isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError))
+
+
+def free_memory(device: torch.device) -> None:
+    """Give back what a failed job has taken, so that the next one does not fail with it."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -13,3 +13,7 @@ def brief(error: BaseException) -> str:
 
 class MissingData(UserError):
     """A data set is not there. A plan can still be shown."""
+
+
+class NoRoom(Exception):
+    """Nothing more can be written to the results; what is there stays, and the same command goes on from it."""

@@ -38,6 +38,7 @@ class Methods(Protocol):
     def names(self) -> list[str]: ...
     def get(self, name: str) -> type[Contestant]: ...
     def source_hash(self, name: str) -> str | None: ...
+    def code_hash(self, name: str) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Job:
     """Splits the data where the job's own seed does not: members of an ensemble see the ensemble's images."""
     label: str = ""
     """What people call it; no part of its identity."""
+    code: str = ""
+    """Hash of the code that computes it; no part of its identity, so that a changed comment costs no training."""
     trunk: "Job | None" = None
     """The training whose first `warmup_epochs` epochs are this one's warm-up, to the bit."""
     branches: bool = False

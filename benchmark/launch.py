@@ -1,38 +1,44 @@
-"""Many jobs: one after the other in this process, or spread over worker processes. The store is the truth."""
+"""Many jobs: which can begin, what becomes of each. The store is the truth; other processes may work on it too."""
 
-import contextlib
-import multiprocessing
-import os
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-from benchmark.ahead import ignored_interrupts
+from benchmark.devices import free_memory, out_of_memory
+from benchmark.errors import NoRoom
+from benchmark.files import NO_ROOM
 from benchmark.jobs import Job
-from benchmark.runner import Context, run_job
+from benchmark.runner import Context, Interrupted, run_job
 from benchmark.trainer import Diverged
 
-SPAWN = multiprocessing.get_context("spawn")
-"""A forked copy of a process that has computed on several threads hangs."""
+Kind = Literal["started", "epoch", "busy", "retried", "stopped", "done", "diverged", "failed"]
+ENDS = ("done", "diverged", "failed")
+TO_LOWER = (
+    "lower --data-budget, --jobs-per-device or --workers, then run the same command again; a smaller batch "
+    "(--set batch_size=N) is another job"
+)
+POLL_SECONDS = 0.5
+"""How often to look whether another process has finished a job, or a person wants to stop."""
 
 
 @dataclass(frozen=True)
 class Event:
     """What happened to a job, for whoever watches."""
 
-    kind: Literal["started", "epoch", "done", "diverged", "failed"]
+    kind: Kind
     job: Job
     values: dict[str, Any] = field(default_factory=dict)
 
 
 Watch = Callable[[Event], None]
+Asked = Callable[[], bool]
+"""Whether a person wants the run to stop at the next epoch's end."""
 
 
 class Stop(Exception):
@@ -47,19 +53,41 @@ class Waiting:
     watch: Watch
     release: Callable[[Path, int], None] = lambda folder, epoch: None
     """Called with a snapshot that none of the jobs will branch off any more."""
+    finished: Callable[[Path], bool] = lambda folder: False
+    """Whether a job has been finished, perhaps by another process."""
 
     def __post_init__(self) -> None:
         self.unfinished = {job.folder for job in self.jobs}
         self.failed: set[Path] = set()
         self.branching = Counter(point for job in self.jobs if (point := branching_point(job)) is not None)
         self.to_come = {(job.snapshot_folder, epoch) for job in self.jobs for epoch in job.snapshots}
+        self.not_before: dict[Path, float] = {}
 
     def take(self) -> Job | None:
         """The first job that can begin now: what it needs has ended, and its trunk is where it branches off."""
-        for index, job in enumerate(self.jobs):
-            if branching_point(job) not in self.to_come and not any(n.folder in self.unfinished for n in job.needs):
-                return self.jobs.pop(index)
+        now = time.monotonic()
+        for job in list(self.jobs):
+            if self.not_before.get(job.folder, 0.0) <= now and self.is_ready(job):
+                self.jobs.remove(job)
+                if not self.is_idle_trunk(job):
+                    return job
+                self.ended(Event("done", job))
         return None
+
+    def is_ready(self, job: Job) -> bool:
+        grown = branching_point(job) not in self.to_come
+        return grown and not any(need.folder in self.unfinished for need in job.needs)
+
+    def is_idle_trunk(self, job: Job) -> bool:
+        """While we waited for it, another process may have finished all that branches off it."""
+        children = (each for each in self.jobs if each.trunk and each.branches)
+        folders = [each.folder for each in children if each.trunk and each.trunk.snapshot_folder == job.folder]
+        return bool(job.until) and all(self.finished(folder) for folder in folders)
+
+    def postpone(self, job: Job, seconds: float = 0.0) -> None:
+        """Back to the front of the line, to be begun later."""
+        self.jobs.insert(0, job)
+        self.not_before[job.folder] = time.monotonic() + seconds
 
     def grown(self, job: Job, epoch: int) -> None:
         """A trunk has come so far; what it has not left by now, it never will."""
@@ -86,13 +114,14 @@ class Waiting:
     def hear(self, event: Event) -> None:
         if event.kind in ENDS:
             self.ended(event)
+            if event.values.get("no_room"):
+                raise NoRoom(event.values["reason"])
             return
+        if event.kind in ("busy", "stopped"):
+            self.postpone(event.job, POLL_SECONDS)
         if event.kind == "epoch":
             self.grown(event.job, event.values["epochs_done"])
         self.watch(event)
-
-
-ENDS = ("done", "diverged", "failed")
 
 
 def branching_point(job: Job) -> tuple[Path, int] | None:
@@ -100,119 +129,80 @@ def branching_point(job: Job) -> tuple[Path, int] | None:
     return (job.trunk.snapshot_folder, job.warmup_epochs) if job.branches and job.trunk else None
 
 
-def launch(jobs: Sequence[Job], context: Context, devices: Sequence[str], watch: Watch) -> None:
-    """Run every job, one worker per entry of `devices`. A job that fails costs only those that need it."""
-    waiting = Waiting(list(jobs), watch)
+def launch(
+    jobs: Sequence[Job],
+    context: Context,
+    devices: Sequence[str],
+    watch: Watch,
+    asked: Asked,
+    retries: int = 0,
+    *,
+    in_workers: bool = True,
+) -> None:
+    """Run every job, one worker process per entry of `devices`, or one after the other in this process.
+
+    A job that fails costs only those that need it. Ends with KeyboardInterrupt when it was asked to.
+    """
+    from benchmark.pool import Pool  # which needs this module
+
+    store = context.store
+    waiting = Waiting(list(jobs), watch, finished=lambda folder: store.state(folder) in ("done", "diverged"))
     if not context.keep_trunks:
-        waiting.release = context.store.remove_snapshot
-    if len(devices) == 1 or len(jobs) <= 1:
-        while (job := waiting.take()) is not None:
-            run_watched(job, context, devices[0], waiting.hear)
+        waiting.release = store.remove_snapshot
+    if in_workers:
+        Pool(context, waiting, asked, retries).run(devices[: len(jobs)])
     else:
-        Pool(context, waiting).run(devices[: len(jobs)])
+        run_here(context, waiting, asked, devices[0])
 
 
-def run_watched(job: Job, context: Context, device: str, watch: Watch) -> None:
-    """Run a job and tell what happened; its failure is stored beside it and told like the rest."""
-    watch(Event("started", job))
+def run_here(context: Context, waiting: Waiting, asked: Asked, device: str) -> None:
+    while waiting.jobs:
+        if asked():
+            raise KeyboardInterrupt
+        job = waiting.take()
+        if job is None:
+            time.sleep(POLL_SECONDS)
+        else:
+            run_watched(job, context, device, waiting.hear, asked)
+
+
+def run_watched(job: Job, context: Context, device: str, watch: Watch, asked: Asked) -> None:
+    """Run a job that no other process runs, and tell what happened; its failure is stored beside it."""
+    with context.store.claim(job.folder) as ours:
+        if ours:
+            watch(Event("started", job))
+        event = outcome(job, context, device, watch, asked) if ours else Event("busy", job)
+    watch(event)  # and be ended perhaps: the claim is given back by now
+
+
+def outcome(job: Job, context: Context, device: str, watch: Watch, asked: Asked) -> Event:
+    def report(values: dict[str, Any]) -> bool:
+        watch(Event("epoch", job, values))
+        return asked()
+
     try:
-        run_job(job, context, torch.device(device), lambda values: watch(Event("epoch", job, values)))
-    except (Stop, KeyboardInterrupt):
+        run_job(job, context, torch.device(device), report)
+        return Event("done", job)
+    except (Stop, NoRoom):
         raise
+    except Interrupted:
+        return Event("stopped", job)
     except Diverged as error:
-        watch(Event("diverged", job, {"reason": f"diverged: {error}"}))
-        return
-    except Exception as error:
-        context.store.write_error(job.folder, traceback.format_exc())
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        watch(Event("failed", job, {"reason": reason}))
-        return
-    watch(Event("done", job))
+        return Event("diverged", job, {"reason": f"diverged: {error}"})
+    except (Exception, SystemExit) as error:
+        return Event("failed", job, why(job, context, device, error))
 
 
-@dataclass
-class Worker:
-    process: SpawnProcess
-    connection: "Connection[Any, Any]"
-    device: str
-    job: Job | None = None
-
-
-@dataclass
-class Pool:
-    """Worker processes that are handed one job at a time. One that dies fails its job and is replaced."""
-
-    context: Context
-    waiting: Waiting
-    workers: list[Worker] = field(default_factory=list)
-
-    def run(self, devices: Sequence[str]) -> None:
-        try:
-            self.workers = [self.start(device) for device in devices]
-            self.hand_out()
-            while any(worker.job for worker in self.workers):
-                ready = wait([worker.connection for worker in self.workers if worker.job])
-                for index, worker in enumerate(self.workers):
-                    if worker.connection in ready:
-                        self.workers[index] = self.attend(worker)
-                self.hand_out()
-        finally:
-            self.stop()
-
-    def start(self, device: str) -> Worker:
-        ours, theirs = SPAWN.Pipe()
-        process = SPAWN.Process(target=work, args=(theirs, self.context, device), daemon=True)
-        with ignored_interrupts():
-            process.start()
-        theirs.close()
-        return Worker(process, ours, device)
-
-    def hand_out(self) -> None:
-        """Give every idle worker a job, as far as some are ready."""
-        for worker in self.workers:
-            if worker.job is None:
-                worker.job = self.waiting.take()
-                if worker.job is not None:
-                    with contextlib.suppress(OSError):  # a worker that is dead is noticed when it is attended to
-                        worker.connection.send(worker.job)
-
-    def attend(self, worker: Worker) -> Worker:
-        """Pass on what a worker says; one that died is replaced."""
-        try:
-            event: Event = worker.connection.recv()
-        except (EOFError, OSError):
-            return self.replace(worker)
-        if event.kind in ENDS:
-            worker.job = None
-        self.waiting.hear(event)
-        return worker
-
-    def replace(self, dead: Worker) -> Worker:
-        dead.process.join()
-        dead.connection.close()
-        reason = f"its worker process died (exit code {dead.process.exitcode})"
-        job, dead.job = dead.job, None
-        if job is not None:
-            self.waiting.ended(Event("failed", job, {"reason": reason}))
-        return self.start(dead.device) if self.waiting.jobs else dead
-
-    def stop(self) -> None:
-        for worker in self.workers:
-            worker.process.terminate()
-        for worker in self.workers:
-            worker.process.join()
-            worker.connection.close()
-
-
-def work(connection: "Connection[Any, Any]", context: Context, device: str) -> None:
-    """The life of a worker process."""
-
-    def tell(event: Event) -> None:
-        try:
-            connection.send(event)
-        except OSError:
-            os._exit(1)  # the parent is gone; what is saved stays
-
-    with contextlib.suppress(EOFError):
-        while True:
-            run_watched(connection.recv(), context, device, tell)
+def why(job: Job, context: Context, device: str, error: BaseException) -> dict[str, Any]:
+    """The reason of a failure in a line, and all of it beside the job."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return {"reason": f"cannot write '{error.filename}': {error.strerror}", "no_room": True}
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    if out_of_memory(error):
+        reason = f"{device} is out of memory: {TO_LOWER} ({reason})"
+        free_memory(torch.device(device))
+    try:
+        context.store.write_error(job.folder, f"{traceback.format_exc()}\n{reason}\n")
+    except OSError as full:
+        return {"reason": f"{reason}; and cannot write '{full.filename}': {full.strerror}", "no_room": True}
+    return {"reason": reason}

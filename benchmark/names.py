@@ -1,5 +1,6 @@
 """What people type → what it names, with the nearest valid name where it names nothing."""
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
@@ -10,6 +11,11 @@ from benchmark.scores import TITLES
 def canonical(name: str) -> str:
     """Names match in any case, with `-`, `_` and blanks alike."""
     return name.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name can stand for a folder or file, and for none outside the folder it is used in."""
+    return re.fullmatch(r"\w[\w.+ -]*", name) is not None
 
 
 def name_at(label: str, coverage: float | None) -> str:

@@ -46,7 +46,6 @@ class Outputs:
         if data.val is not None:
             self.write(method, data.val, PREDICTION_VAL)
         test = self.write(method, data.test, PREDICTION)
-        self.note_earlier_epochs()
         if not self.trainer.job.max_steps:
             refuse_collapsed(test)
         measured = measure(test, method.scores(test.prediction))
@@ -55,7 +54,8 @@ class Outputs:
 
     def measured_at(self, epoch: int, method: Method) -> dict[str, Any]:
         """From what was stored then, perhaps before an interruption."""
-        test = self.store.read_prediction(self.folder, at_epoch(PREDICTION, epoch))
+        name = at_epoch(PREDICTION, epoch)
+        test = self.store.read_prediction(self.folder, name, self.checksums[name])
         return measure(test, method.scores(test.prediction))
 
     def write_epoch(self, method: Method, epoch: int) -> None:
@@ -64,12 +64,6 @@ class Outputs:
         self.write(method, data.test, at_epoch(PREDICTION, epoch))
         if data.val is not None:
             self.write(method, data.val, at_epoch(PREDICTION_VAL, epoch))
-
-    def note_earlier_epochs(self) -> None:
-        """Checksums of what was stored before an interruption."""
-        for name in self.store.predictions(self.folder):
-            if name not in self.checksums:
-                self.checksums[name] = self.store.checksum(self.folder, name)
 
     def write(self, method: Method, split: Split, name: str) -> Evidence:
         found = self.trainer.predict(method, split, features=self.keep_features)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
+from benchmark.code import combined, core_hash
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.interface import Contestant, Derived, Member, Method
@@ -108,6 +109,7 @@ class Planner:
     def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
         method = self.methods.get(owner)
         members = members_of(method, config, seed, self.task.epochs)
+        needs = tuple(self.member(label, method, member, seed) for member in members)
         warmup = warmup_epochs(self.task, label, method, config, self.methods.names())
         return Job(
             self.task,
@@ -118,11 +120,18 @@ class Planner:
             seed,
             warmup,
             self.max_steps,
-            needs=tuple(self.member(label, method, member, seed) for member in members),
+            needs=needs,
             takes_over=issubclass(method, Method) and bool(members),
             label=label,
+            code=self.code(owner, method, needs),
             trunk=self.trunk(method, seed) if warmup else None,
         )
+
+    def code(self, owner: str, method: type[Contestant], needs: Sequence[Job]) -> str:
+        """Of everything that has a part in a result: the core, the method, its warm-up, what it is made of."""
+        warmup = method.warmup if issubclass(method, Method) else None
+        own = [self.methods.code_hash(name) for name in (owner, warmup) if name]
+        return combined([core_hash(), *own, *(need.code for need in needs)])
 
     def trunk(self, method: type[Contestant], seed: int) -> Job | None:
         """The job that the declared warm-up would be by itself; one that has a warm-up of its own is not shared."""

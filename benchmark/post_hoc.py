@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmark import scores
 from benchmark.evaluate import measure_scores
+from benchmark.files import Damaged
 from benchmark.metrics import aurc
 from benchmark.prediction import Evidence, Floats
 from benchmark.scores import Confidence
@@ -46,6 +47,8 @@ class Finished:
             return self.store.read_prediction(self.folder, name if self.epoch is None else at_epoch(name, self.epoch))
         except OSError:
             raise Unavailable(reason) from None
+        except Damaged:
+            raise Unavailable("its predictions are damaged; the command that made them makes them again") from None
 
     def features(self) -> tuple[Floats, Floats]:
         """Of the test and of the training images."""

@@ -65,6 +65,7 @@ class Watcher:
     fail_fast: bool = False
     failures: list[tuple[Job, str]] = field(default_factory=list)
     finished: int = 0
+    shared: bool = False
 
     def __post_init__(self) -> None:
         self.pace = Pace(self.jobs, self.workers)
@@ -77,7 +78,11 @@ class Watcher:
             self.pace.started(event.job)
         elif event.kind == "epoch":
             self.after_epoch(event)
-        else:
+        elif event.kind == "busy":
+            self.beside_another()
+        elif event.kind == "retried":
+            self.bar.write(f"{self.name(event.job)}: {event.values['reason']}; trying again", file=sys.stderr)
+        elif event.kind != "stopped":
             self.after_job(event)
 
     def after_epoch(self, event: Event) -> None:
@@ -102,6 +107,15 @@ class Watcher:
             self.bar.write(f"[{self.finished}/{len(self.jobs)}] {self.name(event.job)}: {state}{eta}", file=sys.stderr)
         if failed and self.fail_fast:
             raise Stop
+
+    def beside_another(self) -> None:
+        """Said once, however many jobs it holds."""
+        if not self.shared and not self.quiet:
+            self.bar.write("another process works on some of these jobs; waiting for what it does", file=sys.stderr)
+        self.shared = True
+
+    def stopping(self) -> None:
+        self.bar.write("stopping when this epoch is done and saved; Ctrl-C again stops at once", file=sys.stderr)
 
     def name(self, job: Job) -> str:
         return f"{job.task.name} {job.label} seed {job.seed}"

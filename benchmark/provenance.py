@@ -2,12 +2,15 @@
 
 import platform
 import subprocess
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from benchmark.jobs import Job
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("numpy", "scipy", "timm", "torch", "torchvision")
@@ -41,3 +44,9 @@ def provenance() -> dict[str, Any]:
         "platform": platform.platform(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
+
+
+def codes_of(job: Job, parts: Iterable[tuple[Job, Sequence[str]]]) -> list[str]:
+    """The code of a job, and any other that had a part in its result: `parts` are jobs with the codes that did."""
+    others = (code for part, codes in parts for code in codes if code != part.code)
+    return list(dict.fromkeys([job.code, *others]))

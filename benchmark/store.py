@@ -3,20 +3,37 @@
 import csv
 import hashlib
 import io
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from benchmark.errors import UserError
+from benchmark.files import (
+    BLANK,
+    Damaged,
+    read_if_there,
+    read_sealed,
+    say,
+    sealed,
+    set_aside,
+    sweep,
+    unsealed,
+    write_atomically,
+    write_sealed,
+)
+from benchmark.names import is_plain
 from benchmark.prediction import Evidence, Prediction
 
-RECORD, HISTORY, CHECKPOINT, ERROR = "record.json", "history.csv", "checkpoint.pt", "error.txt"
+RECORD, HISTORY, ERROR, LOG = "record.json", "history.csv", "error.txt", "log.txt"
+CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.pt", "checkpoint-before.pt"
+STALE_RECORD = "record.json.stale"
 PREDICTION, PREDICTION_VAL, PREDICTION_TRAIN = "prediction.npz", "prediction-val.npz", "prediction-train.npz"
 
 
@@ -41,8 +58,9 @@ class Store:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             probe = self.root / f".probe-{os.getpid()}"
-            probe.write_bytes(b"")
+            probe.write_bytes(b"x")
             probe.unlink()
+            sweep(self.root)
         except OSError as error:
             raise UserError(
                 f"cannot write to results folder '{self.root}': {error.strerror}; name another with --results DIR"
@@ -55,29 +73,103 @@ class Store:
             return "diverged" if "diverged" in record else "done"
         return "partial" if self.has_checkpoint(folder) else "new"
 
+    @contextmanager
+    def claim(self, folder: Path) -> Iterator[bool]:
+        """Whether a job's files are ours alone to write until the end of this; a dead process claims nothing."""
+        path = self.lock_path(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            if self.has_record(folder):
+                path.unlink(missing_ok=True)  # whoever claims a finished job finds it finished, and writes nothing
+            lock.release()
+
+    def is_claimed(self, folder: Path) -> bool:
+        if not self.lock_path(folder).exists():
+            return False
+        with self.claim(folder) as ours:
+            return not ours
+
+    def lock_path(self, folder: Path) -> Path:
+        return (self.root / folder).with_name(f".{folder.name}.lock")
+
     def has_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bool:
-        return (self.root / folder / name).is_file()
+        return any((self.root / folder / each).is_file() for each in newest_first(name))
 
     def remove_checkpoint(self, folder: Path) -> None:
-        (self.root / folder / CHECKPOINT).unlink(missing_ok=True)
+        for name in newest_first(CHECKPOINT):
+            (self.root / folder / name).unlink(missing_ok=True)
 
     def remove_snapshot(self, folder: Path, epoch: int) -> None:
         (self.root / folder / snapshot_name(epoch)).unlink(missing_ok=True)
 
-    def remove_trunk(self, folder: Path) -> None:
-        shutil.rmtree(self.root / folder, ignore_errors=True)
+    def remove_trunk(self, folder: Path, grown_by: Path) -> None:
+        """Unless another process grows it, by itself or as part of a job."""
+        there = (self.root / folder).is_dir() or self.lock_path(folder).exists()
+        if not there or self.is_claimed(grown_by):
+            return
+        with self.claim(folder) as ours:
+            if ours:
+                shutil.rmtree(self.root / folder, ignore_errors=True)
+                self.lock_path(folder).unlink(missing_ok=True)
 
     def read_record(self, folder: Path) -> dict[str, Any] | None:
-        return read_json(self.root / folder / RECORD)
+        """None where there is none, or none that can be believed; `damage` tells them apart."""
+        with suppress(Damaged):
+            return read_sealed(self.root / folder / RECORD, folder.as_posix())
+        return None
+
+    def has_record(self, folder: Path) -> bool:
+        """Whether there is one, be it damaged or not."""
+        return (self.root / folder / RECORD).is_file()
+
+    def damage(self, folder: Path) -> dict[str, str]:
+        """The files of a job that are not what was written, and how one can tell."""
+        found: dict[str, str] = {}
+        for path in (self.root / folder).glob("*.pt"):
+            try:
+                unsealed(read_if_there(path) or b"", place_of(folder, path.name))
+            except Damaged as why:
+                found[path.name] = str(why)
+        try:
+            record = read_sealed(self.root / folder / RECORD, folder.as_posix()) or {}
+        except Damaged as why:
+            return {**found, RECORD: str(why)}
+        for name, sha256 in record.get("checksums", {}).items():
+            try:
+                self.read_checked(folder, name, sha256)
+            except Damaged as why:
+                found[name] = str(why)
+        return found
+
+    def set_aside(self, folder: Path, names: Iterable[str]) -> None:
+        """Damaged files of a job that we have claimed. What its record tells of is gone: so goes the record, first."""
+        damaged = set(names)
+        if not all(name.endswith(".pt") for name in damaged):
+            set_aside(self.root / folder / RECORD)
+        for name in damaged - {RECORD}:
+            set_aside(self.root / folder / name)
+
+    def set_stale_aside(self, folder: Path) -> None:
+        (self.root / folder / RECORD).replace(self.root / folder / STALE_RECORD)
 
     def records(self, task: str) -> Iterator[dict[str, Any]]:
         """Of all finished jobs of a task, whatever command they belong to."""
         for path in sorted((self.root / task).glob(f"*/*/*/{RECORD}")):
-            if (record := read_json(path)) is not None:
+            if (record := self.read_record(path.parent.relative_to(self.root))) is not None:
                 yield record
 
     def write_record(self, folder: Path, record: Mapping[str, Any]) -> None:
-        write_json(self.root / folder / RECORD, record)
+        """The seal goes into the provenance: the rest of a record is equal wherever and whenever it was made."""
+        provenance = {**record.get("provenance", {}), "seal": BLANK}
+        write_sealed(self.root / folder / RECORD, {**record, "provenance": provenance}, folder.as_posix())
 
     def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
         """Store a prediction beside its labels; returns its SHA-256."""
@@ -91,40 +183,58 @@ class Store:
         write_atomically(self.root / folder / name, buffer.getvalue())
         return hashlib.sha256(buffer.getvalue()).hexdigest()
 
-    def read_prediction(self, folder: Path, name: str = PREDICTION) -> Evidence:
-        with np.load(self.root / folder / name, allow_pickle=False) as arrays:
+    def read_prediction(self, folder: Path, name: str = PREDICTION, sha256: str | None = None) -> Evidence:
+        """Raises Damaged where it is not the one with this checksum, by default the one in the record."""
+        if sha256 is None:
+            sha256 = (self.read_record(folder) or {}).get("checksums", {}).get(name)
+        content = self.read_checked(folder, name, sha256)
+        if content is None:
+            raise FileNotFoundError(f"{folder / name}: there is no such prediction")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             aux = {key.removeprefix("aux."): arrays[key] for key in arrays if key.startswith("aux.")}
             prediction = Prediction(arrays["logits"], arrays.get("features"), aux)
             return Evidence(prediction, arrays["labels"], arrays.get("posterior"))
 
-    def predictions(self, folder: Path) -> list[str]:
-        return sorted(path.name for path in (self.root / folder).glob("prediction*.npz"))
+    def read_checked(self, folder: Path, name: str, sha256: str | None) -> bytes | None:
+        """None where there is no such file: predictions may be removed to save room."""
+        content = read_if_there(self.root / folder / name)
+        if content is not None and sha256 not in (None, hashlib.sha256(content).hexdigest()):
+            raise Damaged("its checksum is wrong" if content else "it is empty")
+        return content
 
-    def checksum(self, folder: Path, name: str) -> str:
-        return hashlib.sha256((self.root / folder / name).read_bytes()).hexdigest()
-
-    def write_history(self, folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
+    def write_history(self, folder: Path, rows: Sequence[Mapping[str, float]]) -> str:
+        """Returns the SHA-256 of the file."""
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: f"{value:.9g}" for key, value in row.items()} for row in rows)
-        write_atomically(self.root / folder / HISTORY, text.getvalue().encode())
+        content = text.getvalue().encode()
+        write_atomically(self.root / folder / HISTORY, content)
+        return hashlib.sha256(content).hexdigest()
 
     def write_checkpoint(self, folder: Path, payload: bytes, name: str = CHECKPOINT) -> None:
-        """The payload before its own SHA-256, which torch.load passes over: a damaged file is noticed when read."""
-        write_atomically(self.root / folder / name, payload + hashlib.sha256(payload).digest())
+        """torch.load passes over the seal at the end. The checkpoint before stays, in case this one gets damaged."""
+        path = self.root / folder / name
+        if name == CHECKPOINT:
+            with suppress(FileNotFoundError):
+                path.replace(path.with_name(CHECKPOINT_BEFORE))
+        write_atomically(path, sealed(payload, place_of(folder, name)))
+
+    def checkpoints(self, folder: Path, name: str = CHECKPOINT, *, ours: bool = True) -> Iterator[bytes]:
+        """The whole ones, newest first. Damaged ones are passed over; those of a job we have claimed, moved aside."""
+        for each in newest_first(name):
+            path = self.root / folder / each
+            try:
+                content = read_if_there(path)
+                if content is not None:
+                    yield unsealed(content, place_of(folder, each))
+            except Damaged as why:
+                say(f"'{path}' is damaged ({why}): {'moved aside' if ours else 'passed over'}")
+                if ours:
+                    set_aside(path)
 
     def read_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bytes | None:
-        """The last whole checkpoint; None if there is none or it is damaged (it is then moved aside)."""
-        path = self.root / folder / name
-        if not path.is_file():
-            return None
-        content = path.read_bytes()
-        payload, checksum = content[:-32], content[-32:]
-        if hashlib.sha256(payload).digest() != checksum:
-            path.replace(path.with_suffix(".damaged"))
-            return None
-        return payload
+        return next(self.checkpoints(folder, name), None)
 
     def write_error(self, folder: Path, text: str) -> None:
         write_atomically(self.root / folder / ERROR, text.encode())
@@ -134,61 +244,63 @@ class Store:
         record = self.read_record(folder)
         if record is None:
             return False
-        kept = record["provenance"].get("weights_kept", False)
-        for path in (self.root / folder).iterdir():
-            if path.name == ERROR or path.suffix == ".tmp" or (path.name == CHECKPOINT and not kept):
-                path.unlink(missing_ok=True)
+        weights = () if record["provenance"].get("weights_kept", False) else (CHECKPOINT,)
+        for name in (ERROR, LOG, STALE_RECORD, CHECKPOINT_BEFORE, *weights):
+            (self.root / folder / name).unlink(missing_ok=True)
         return True
 
     def write_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
-        write_json(self.root / "manifests" / f"{name}.json", manifest)
+        self.replace_json(Path("manifests", f"{name}.json"), manifest)
 
     def write_paper_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
-        write_json(self.root / "paper" / f"{name}.json", manifest)
+        self.replace_json(Path("paper", f"{name}.json"), manifest)
+
+    def replace_json(self, place: Path, value: Mapping[str, Any]) -> None:
+        """Write an object over the one before; if that is damaged, it is moved aside for people to look at."""
+        try:
+            self.read_json(place)
+        except Damaged as why:
+            say(f"'{self.root / place}' is damaged ({why}): moved aside, and written again")
+            set_aside(self.root / place)
+        write_sealed(self.root / place, {**value, "seal": BLANK}, place.as_posix())
+
+    def read_json(self, place: Path) -> dict[str, Any] | None:
+        return read_sealed(self.root / place, place.as_posix())
 
     def paper_manifests(self) -> list[dict[str, Any]]:
         """One for each published table that was asked for so far."""
-        found = (read_json(path) for path in sorted((self.root / "paper").glob("*.json")))
-        return [manifest for manifest in found if manifest is not None]
+        return list(self.manifests_in("paper"))
 
     def manifests(self) -> list[dict[str, Any]]:
         """What the commands run so far asked for, one per task; tables show exactly this."""
-        found = (read_json(path) for path in sorted((self.root / "manifests").glob("*.json")))
-        return [manifest for manifest in found if manifest is not None]
+        return list(self.manifests_in("manifests"))
+
+    def manifests_in(self, folder: str) -> Iterator[dict[str, Any]]:
+        for path in sorted((self.root / folder).glob("*.json")):
+            try:
+                manifest = self.read_json(path.relative_to(self.root))
+                if manifest is not None:
+                    yield checked_names(manifest, path.stem)
+            except Damaged as why:
+                say(f"'{path}' is damaged ({why}) and left out; the command that wrote it writes it again")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """A reader, or a restart after a crash at any instant, sees the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
+def checked_names(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    """What is read and written for a manifest lies in its results folder, whoever wrote it."""
+    parts = [part for entry in manifest["entries"] for part in (entry["method"], entry["job"] or "none")]
+    if manifest["name"] != name or not all(is_plain(part) for part in (name, manifest["task"], *parts)):
+        raise Damaged("it names what cannot be in this folder")
+    return manifest
 
 
-def sync_folder(path: Path) -> None:
-    """Make a rename in a folder outlive a power cut."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def newest_first(name: str) -> tuple[str, ...]:
+    """A checkpoint, and the one before it that takes its place."""
+    return (name, CHECKPOINT_BEFORE) if name == CHECKPOINT else (name,)
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode())
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None where there is no readable one."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
+def place_of(folder: Path, name: str) -> str:
+    """What the seal of a checkpoint is bound to: it may become the one before."""
+    return (folder / (CHECKPOINT if name == CHECKPOINT_BEFORE else name)).as_posix()
 
 
 def folder_of(task: str, method: str, job_id: str, seed: int) -> Path:

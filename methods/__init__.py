@@ -1,5 +1,6 @@
 """One file per method, found by its file name; files with a leading underscore are shared parts."""
 
+import ast
 import hashlib
 import importlib
 import re
@@ -10,8 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
+from benchmark.code import code_hash
 from benchmark.errors import UserError
 from benchmark.interface import Contestant, Derived, Method
+from benchmark.names import is_plain
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -26,6 +29,8 @@ class Registry:
         for plugin in self.plugins:
             if plugin.suffix != ".py" or not plugin.is_file():
                 raise UserError(f"plugin '{plugin}' is not a Python file that exists")
+            if not is_plain(plugin.stem):
+                raise UserError(f"plugin '{plugin}': its name names a folder of results; use letters, digits and _")
             if plugin.stem in built_in_names():
                 raise UserError(f"plugin '{plugin}' has the name of a built-in method; rename the file")
 
@@ -45,6 +50,37 @@ class Registry:
         """Identifies a user's own code; built-in methods are identified by their config alone."""
         plugin = self.plugin(name)
         return None if plugin is None else hashlib.sha256(plugin.read_bytes()).hexdigest()
+
+    def code_hash(self, name: str) -> str:
+        """Tells a change of what a method does, be it in its own file or in a shared part."""
+        plugin = self.plugin(name)
+        return built_in_hash(name) if plugin is None else code_hash(sources(plugin))
+
+
+def sources(path: Path) -> Iterator[bytes]:
+    """A file, and those of this folder that it imports, at any depth; in the order of their names."""
+    found: dict[Path, bytes] = {}
+    to_read = [path]
+    while to_read:
+        path = to_read.pop()
+        if path not in found and path.is_file():
+            found[path] = path.read_bytes()
+            to_read += [FOLDER / f"{name}.py" for name in imported(found[path])]
+    return (found[path] for path in sorted(found, key=lambda path: path.name))
+
+
+def imported(source: bytes) -> Iterator[str]:
+    """Modules of this folder."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package, _, module = node.module.partition(".")
+            if package == __name__:
+                yield from [module] if module else [alias.name for alias in node.names]
+
+
+@lru_cache
+def built_in_hash(name: str) -> str:
+    return code_hash(sources(FOLDER / f"{name}.py"))
 
 
 def built_in_names() -> list[str]:

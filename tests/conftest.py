@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = Folders(Path("nowhere"), Path("nowhere"))
 """For tasks whose images are made in memory."""
 PLENTY = 10**12
-NEEDS = {"latex": "pdflatex", "browser": "Chromium and playwright"}
+NEEDS = {"latex": "pdflatex installed", "browser": "Chromium and playwright installed", "crash": "minutes to spare"}
 """What the tests of a marker need."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
@@ -91,7 +91,7 @@ cycles = 2
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need more than Python run only where they are asked for."""
+    """Tests that need more than Python, or much time, run only where they are asked for."""
     if config.option.markexpr:
         return
     needs = {item: marker for item in items for marker in NEEDS if item.get_closest_marker(marker)}
@@ -102,9 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for marker, count in config.stash.get(LEFT_OUT, Counter()).items():
-        terminalreporter.write_line(
-            f"{count} {marker} tests were left out; with {NEEDS[marker]} installed: pytest -m {marker}"
-        )
+        terminalreporter.write_line(f"{count} {marker} tests were left out; with {NEEDS[marker]}: pytest -m {marker}")
 
 
 @pytest.fixture
@@ -135,10 +133,10 @@ def tables_of(manifest: dict[str, Any], store: Store) -> list[Table]:
 
 
 def run_here(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The same in this process with one worker: no start-up to wait for."""
+    """The same in this process: no start-up to wait for."""
     words = [str(word) for word in arguments]
     if words[0].startswith("-") and "--workers" not in words:
-        words += ["--workers", "1"]
+        words += ["--workers", "0"]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(words, make_registry)

@@ -183,7 +183,7 @@ CASES = [
     (["--coverages", "0"], "above 0"),
     (["--coverages", "101"], "up to 100"),
     (["--coverages", "33.3"], "steps of 0.5"),
-    (["--workers", "0"], "at least 1"),
+    (["--workers", "-1"], "at least 0|expected one argument"),
     (["--device", "gpu"], "unknown device 'gpu'"),
     (["--device", "cuda:99"], "not available"),
     (["--test", "wilcoxon"], "invalid choice"),

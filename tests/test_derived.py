@@ -312,7 +312,8 @@ def test_killed_between_its_cycles_it_ends_with_the_same_bits(
     unbroken = next(results.rglob("seed-0/prediction-2.npz")).parent
     for name in ("prediction-2.npz", "prediction.npz"):
         assert (tmp_path / "r" / job.needs[0].folder / name).read_bytes() == (unbroken / name).read_bytes()
-    records = [context.store.read_record(job.needs[0].folder), Store(unbroken).read_record(Path())]
+    stores = ((context.store, job.needs[0].folder), (Store(results), unbroken.relative_to(results)))
+    records = [store.read_record(folder) for store, folder in stores]
     assert records[0]["checksums"] == records[1]["checksums"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmark.diff import compare_folders
-from benchmark.store import RECORD, Store, folder_of
+from benchmark.store import Store, folder_of
 from tests.conftest import run_here
 from tests.test_tables import MANIFEST, record
 
@@ -38,25 +38,25 @@ def test_a_copy_has_not_moved(tmp_path: Path) -> None:
 def test_one_bit_of_a_same_job_is_a_move(tmp_path: Path) -> None:
     make(tmp_path / "a", LOW)
     store = make(tmp_path / "b", LOW)
-    path = store.root / folder_of("toy", "ours", "id", 3) / RECORD
-    changed = json.loads(path.read_text())
+    folder = folder_of("toy", "ours", "id", 3)
+    changed = store.read_record(folder)
     changed["classifier"]["nll"] += 2**-50
     changed["provenance"] = {"environments": ["there"]}
-    path.write_text(json.dumps(changed))
+    store.write_record(folder, changed)
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == 1
     assert "moved: toy Ours seed 3: same job, other classifier (made by here and by there)" in result.stdout
     changed["scores"]["SR"]["risk"][100] = 0.02
-    path.write_text(json.dumps(changed))
+    store.write_record(folder, changed)
     assert "SR risk at 50 %: 1.0300 → 2.0000" in run_here("diff", tmp_path / "a", tmp_path / "b").stdout
 
 
 def test_a_new_measure_is_no_move_and_a_lost_one_is(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", LOW[:1])
-    path = b.root / folder_of("toy", "ours", "id", 0) / RECORD
-    richer = json.loads(path.read_text())
+    folder = folder_of("toy", "ours", "id", 0)
+    richer = b.read_record(folder)
     richer["scores"]["SR"]["class_coverage"] = {"90": [1.0]}
-    path.write_text(json.dumps(richer))
+    b.write_record(folder, richer)
     assert not compare_folders(a, b).moved
     assert len(compare_folders(b, a).moved) == 1
 

@@ -16,7 +16,7 @@ from benchmark.config import load_task
 from benchmark.metrics import selective_risk
 from benchmark.published import load_tables
 from benchmark.sources import cifar as cifar_source
-from benchmark.store import Store
+from benchmark.store import Store, folder_of
 from tests.conftest import ROOT, TINY, run_all, run_here
 from tests.image_sets import write_celeba, write_cifar, write_class_folders
 
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "tables" / "combined.toml").write_text(COMBINATION.format(task=task))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(published, "TABLE_DIR", root / "tables")
-        made = run_here("paper", "all", "--seeds", 2, "--results", root / "results", "--workers", 1)
+        made = run_here("paper", "all", "--seeds", 2, "--results", root / "results", "--workers", 0)
     assert made.returncode == 0, made.stderr
     (root / "stdout").write_text(made.stdout)
     (root / "stderr").write_text(made.stderr)
@@ -156,8 +156,8 @@ def test_a_column_whose_runs_all_diverged(folder: Path, tmp_path: Path) -> None:
     manifest = json.loads((results / "paper" / "main.json").read_text())
     (entry,) = [entry for entry in manifest["entries"] if entry["label"] == "SAT+EM"]
     for seed in (0, 1):
-        path = results / "tiny" / entry["method"] / entry["job"] / f"seed-{seed}" / "record.json"
-        path.write_text(json.dumps({"seed": seed, "diverged": "the loss is nan", "provenance": {}}))
+        diverged = {"seed": seed, "diverged": "the loss is nan", "provenance": {}}
+        Store(results).write_record(folder_of("tiny", entry["method"], entry["job"], seed), diverged)
     shown = run_here("tables", "--results", results, "--paper", "main").stdout
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines() if line.startswith("|")]
     assert {line[2] for line in lines if line[0] in ("100", "50")} == {"diverged"}
@@ -214,7 +214,7 @@ def test_every_job_of_every_table_runs(small_sets: Path, tmp_path: Path, monkeyp
     for path in small_sets.glob("cifar*/*.bin"):
         monkeypatch.setitem(cifar_source.MD5, path.name, hashlib.md5(path.read_bytes()).hexdigest())
     common = ("paper", "all", "--scale", "cpu", "--seeds", 1, "--data-dir", small_sets, "--results", tmp_path)
-    made = run_here(*common, "--max-steps", 2, "--workers", 1)
+    made = run_here(*common, "--max-steps", 2, "--workers", 0)
     assert made.returncode == 0, made.stderr
     planned = json.loads(run_here(*common, "--dry-run", "--json", "--max-steps", 2).stdout)
     states = [job["state"] for task in planned["tasks"] for job in task["jobs"]]

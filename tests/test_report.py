@@ -57,10 +57,9 @@ def made_record(seed: int, level: float, classes: int = 3, scores: tuple[str, ..
 
 
 def write_run(store: Store, task: str, method: str, run: dict[str, Any]) -> None:
-    folder = store.root / folder_of(task, method, "id", run["seed"])
-    folder.mkdir(parents=True)
-    (folder / "record.json").write_text(json.dumps(run))
-    (folder / "history.csv").write_text("epoch,loss,accuracy,own_mass\n0,2.5,0.1,\n1,0.5,0.9,0.25\n")
+    folder = folder_of(task, method, "id", run["seed"])
+    store.write_record(folder, run)
+    (store.root / folder / "history.csv").write_text("epoch,loss,accuracy,own_mass\n0,2.5,0.1,\n1,0.5,0.9,0.25\n")
 
 
 def made_results(root: Path, methods: int = 3, seeds: int = 5, classes: int = 3, task: str = "made") -> Store:

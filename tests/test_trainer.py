@@ -13,12 +13,13 @@ from torch.nn.functional import cross_entropy
 
 from benchmark.config import ScheduleConfig, load_task
 from benchmark.data import prepare
+from benchmark.files import HOST
 from benchmark.interface import Batch, Method, Progress, Step, Validation
 from benchmark.jobs import Job, Methods
 from benchmark.planner import plan
 from benchmark.prediction import Prediction
 from benchmark.runner import Context, run_job
-from benchmark.store import CHECKPOINT, PREDICTION, Store
+from benchmark.store import CHECKPOINT, CHECKPOINT_BEFORE, PREDICTION, Store
 from benchmark.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, data_hash
@@ -50,6 +51,9 @@ class Listed:
 
     def source_hash(self, name: str) -> str | None:
         return None
+
+    def code_hash(self, name: str) -> str:
+        return name
 
 
 class Witness(Method):
@@ -185,7 +189,7 @@ def test_a_damaged_checkpoint_is_moved_aside_and_the_job_starts_again(
     epochs: list[float] = []
     run_job(job, context, CPU, lambda values: epochs.append(values["epoch"]))
     assert epochs == [0, 1, 2, 3]
-    assert path.with_suffix(".damaged").is_file()
+    assert path.with_name(f"{CHECKPOINT}.damaged").is_file()
 
 
 def test_checkpoints_are_plain_and_load_without_running_code(tiny: Path, registry: Registry) -> None:
@@ -213,7 +217,7 @@ def test_resuming_elsewhere_is_allowed_and_recorded(
 
     with pytest.raises(KeyboardInterrupt):
         run_job(job, context, CPU, stop)
-    monkeypatch.setattr("benchmark.runner.environment", lambda device, threads: "another machine")
+    monkeypatch.setattr("benchmark.checkpoints.environment", lambda device, threads: "another machine")
     run_job(job, context, CPU, lambda values: None)
     assert len(context.store.read_record(job.folder)["provenance"]["environments"]) == 2
 
@@ -235,9 +239,10 @@ def test_a_crash_between_record_and_clean_up_leaves_nothing_for_good(
 ) -> None:
     job, context = make_job(tiny, "SR", registry), Context(tmp_path, NOWHERE, registry)
     run_job(job, context, CPU, lambda values: None)
-    for name in (CHECKPOINT, "error.txt", ".record.json.123.tmp"):
+    for name in (CHECKPOINT, CHECKPOINT_BEFORE, "error.txt", "log.txt", f".record.json.{HOST}-{2**22 + 1}.tmp"):
         (tmp_path / job.folder / name).write_bytes(b"left over")
     context.store.tidy(job.folder)
+    context.store.check_writable()
     names = sorted(path.name for path in (tmp_path / job.folder).iterdir())
     assert names == ["history.csv", "prediction-val.npz", "prediction.npz", "record.json"]
 

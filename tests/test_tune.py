@@ -142,7 +142,7 @@ def test_a_tuned_task_trains_what_won_and_nothing_else(tmp_path: Path) -> None:
 def test_from_the_command_to_a_task_that_runs(tmp_path: Path) -> None:
     task, results = tmp_path / "tiny.toml", tmp_path / "results"
     task.write_text(TINY + GRID)
-    made = run_here("tune", task, "ccl-sc", "--results", results, "--seeds", 2, "--workers", 1)
+    made = run_here("tune", task, "ccl-sc", "--results", results, "--seeds", 2, "--workers", 0)
     assert made.returncode == 0, made.stderr
     ledger = json.loads((results / "tune" / "tiny.json").read_text())
     entry = ledger["methods"]["CCL-SC"]
@@ -160,7 +160,7 @@ def test_from_the_command_to_a_task_that_runs(tmp_path: Path) -> None:
     assert "chosen" in made.stdout
     text = (results / "tune" / "tiny.md").read_text()
     assert "Selection ledger of tiny" in text
-    again = run_here("tune", task, "dg", "--grid", "reward=1.5,2.2", "--results", results, "--workers", 1, "-q")
+    again = run_here("tune", task, "dg", "--grid", "reward=1.5,2.2", "--results", results, "--workers", 0, "-q")
     assert (again.returncode, again.stdout) == (0, "")
     tuned = results / "tune" / "tiny-tuned.toml"
     chosen = next(t for t in entry["trials"] if t["job"] == entry["chosen"])["settings"]
@@ -199,7 +199,7 @@ def test_an_interrupted_search_is_in_the_ledger(tmp_path: Path, monkeypatch: pyt
         finished(job, *rest)
 
     monkeypatch.setattr(launch, "run_watched", interrupt)
-    assert run_here("tune", task, "ccl-sc", "--results", results, "--workers", 1).returncode == 130
+    assert run_here("tune", task, "ccl-sc", "--results", results, "--workers", 0).returncode == 130
     trials = json.loads((results / "tune" / "tiny.json").read_text())["methods"]["CCL-SC"]["trials"]
     assert [(t["settings"]["weight"], len(t["by_seed"])) for t in trials] == [(0.1, 1), (1.0, 0)]
 
@@ -209,7 +209,7 @@ def test_one_ledger_belongs_to_one_task(tmp_path: Path) -> None:
     paths[1].parent.mkdir()
     for path in paths:
         path.write_text(TINY + GRID)
-    results = ("--results", tmp_path / "results", "--workers", 1, "-q")
+    results = ("--results", tmp_path / "results", "--workers", 0, "-q")
     assert run_here("tune", paths[0], "ccl-sc", "--grid", "weight=1", *results).returncode == 0
     refused = run_here("tune", paths[1], "ccl-sc", "--grid", "weight=1", *results)
     assert refused.returncode == 2
@@ -219,7 +219,7 @@ def test_one_ledger_belongs_to_one_task(tmp_path: Path) -> None:
 def test_an_official_validation_split_is_not_what_trials_are_judged_on(tmp_path: Path) -> None:
     """20 % of the training images, as for every task."""
     write_celeba(tmp_path / "data", (60, 20, 12))
-    common = ("--data-dir", tmp_path / "data", "--results", tmp_path / "r", "--workers", 1, "--max-steps", 1)
+    common = ("--data-dir", tmp_path / "data", "--results", tmp_path / "r", "--workers", 0, "--max-steps", 1)
     made = run_here("tune", "celeba-cpu", "sat", "--grid", "target_momentum=0.9", *common)
     assert made.returncode == 0, made.stderr
     assert "validation split is not used" not in made.stderr

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from benchmark import render
@@ -130,7 +131,8 @@ def make_grid(
     for table in tables:
         own = table_entries(table, arguments.scale, planner, seeds, methods)
         shown = table_manifest(table, arguments.scale, task, data.remark)
-        manifests.append({**shown, "entries": [entry_of_manifest(entry) for entry in own]})
+        entries_shown = [entry_of_manifest(entry) for entry in own]
+        manifests.append({**shown, "torch": version("torch"), "entries": entries_shown})
         entries += own
     suite = Suite(task, tuple(entries), task.coverages, task.reference, {}, data.sha256, data.facts, data.remark)
     return Grid(suite, manifests)

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +178,7 @@ def manifest(suite: "Suite") -> dict[str, Any]:
         "coverages": list(suite.coverages),
         "reference": suite.reference,
         "baseline": suite.task.baseline,
+        "torch": version("torch"),
         **suite.settings,
         **({"remark": suite.remark} if suite.remark else {}),
         "entries": [entry_of_manifest(entry) for entry in suite.entries],
@@ -185,7 +187,9 @@ def manifest(suite: "Suite") -> dict[str, Any]:
 
 def entry_of_manifest(entry: "Entry") -> dict[str, Any]:
     seeds = [job.seed for job in entry.jobs]
-    described = {"label": entry.label, "method": entry.method, "job": entry.jobs[0].id if seeds else "", "seeds": seeds}
+    made_by = (entry.jobs[0].id, entry.jobs[0].code) if seeds else ("", "")
+    named = {"label": entry.label, "method": entry.method}
+    described = {**named, "job": made_by[0], "code": made_by[1], "seeds": seeds}
     optional = {"coverage": entry.coverage, "epoch": entry.epoch, "reason": entry.reason}
     return described | {key: value for key, value in optional.items() if value}
 

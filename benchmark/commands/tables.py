@@ -11,10 +11,11 @@ from benchmark.assemble import Assembled, assemble, assemble_paper
 from benchmark.cells import Table
 from benchmark.commands.options import add_selection, add_table_options, asked_settings
 from benchmark.errors import UserError
+from benchmark.files import write_atomically
 from benchmark.names import canonical, unknown_name
 from benchmark.report import write_report
 from benchmark.sheet import Sheet
-from benchmark.store import Store, write_atomically
+from benchmark.store import Store
 from benchmark.tables import select
 
 HELP = "rebuild the tables and the report of a results folder"

@@ -1,14 +1,15 @@
 """Training what is missing of some suites: the options of every command that does it, and the run itself."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cache import Folders
-from benchmark.commands.options import amount, positive
+from benchmark.commands.options import amount, not_negative, positive
+from benchmark.errors import NoRoom
+from benchmark.files import say
 from benchmark.store import Store
 
 if TYPE_CHECKING:
@@ -28,9 +29,23 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=positive,
+        type=not_negative,
         metavar="N",
-        help="jobs at a time (default: one per GPU, or one per core); results do not depend on it",
+        help="jobs at a time, each in a process of its own (default: one per GPU, or one per core); 0: one after the "
+        "other in this process, for a debugger; results do not depend on it",
+    )
+    parser.add_argument(
+        "--retries",
+        type=not_negative,
+        default=1,
+        metavar="N",
+        help="how often to try a job again whose process died, e.g. for lack of memory (default: 1)",
+    )
+    parser.add_argument(
+        "--redo-stale",
+        action="store_true",
+        help="do finished jobs again that another version of the code or of torch has made; without it they are used, "
+        "and the tables say so",
     )
     parser.add_argument(
         "--jobs-per-device",
@@ -78,7 +93,8 @@ def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace) -> lis
     from benchmark.devices import choose_devices
 
     threads = max(suite.task.threads for suite in suites)
-    return choose_devices(arguments.device, arguments.workers, threads, arguments.jobs_per_device)
+    workers = 1 if arguments.workers == 0 else arguments.workers
+    return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device)
 
 
 def run_suites(
@@ -93,6 +109,7 @@ def run_suites(
     from benchmark.runner import Context
 
     jobs = [job for suite in suites for job in suite.jobs()]
+    check_finished(jobs, store, redo_stale=arguments.redo_stale)
     context = Context(
         store.root.resolve(),
         folders,
@@ -103,6 +120,7 @@ def run_suites(
         keep_features=arguments.keep_features,
         keep_trunks=arguments.keep_trunks,
         track_bound=arguments.track_bound,
+        only_fresh=arguments.redo_stale,
         awaited=frozenset(awaited_weights(jobs, store)),
     )
     failures = run_jobs(jobs, context, devices, arguments)
@@ -111,10 +129,23 @@ def run_suites(
     return failures
 
 
+def check_finished(jobs: "list[Job]", store: Store, *, redo_stale: bool) -> None:
+    """What cannot be believed is done again; what could have come out otherwise, too, where that is asked for."""
+    from benchmark.repair import set_damaged_aside, set_stale_aside, stale_jobs
+
+    set_damaged_aside(jobs, store, say)
+    stale = stale_jobs(jobs, store)
+    if redo_stale:
+        set_stale_aside(stale, store)
+    if stale:
+        done = "they are done again" if redo_stale else "they are used, with a note; --redo-stale does them again"
+        say(f"{len(stale)} finished job(s) were made by another version of the code or of torch: {done}")
+
+
 def report_failures(failures: Sequence[str]) -> int:
     """Say what failed; returns the exit code."""
     for line in failures:
-        print(line, file=sys.stderr)
+        say(line)
     return 1 if failures else 0
 
 
@@ -127,8 +158,6 @@ def awaited_weights(jobs: "list[Job]", store: Store) -> "Iterator[Path]":
 
 def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], arguments: argparse.Namespace) -> list[str]:
     """Run what is not done yet; returns a line for each job that has no result."""
-    from benchmark.launch import Stop, launch
-    from benchmark.progress import Watcher
     from benchmark.trunks import remove_trunks, share_warmups
 
     store = context.store
@@ -140,23 +169,39 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
             store.tidy(folder)
     asked = arguments.keep_weights or arguments.keep_features or arguments.track_bound
     if asked and len(missing) < len(jobs):
-        print("finished jobs keep what they have: remove a record to train its job again", file=sys.stderr)
+        say("finished jobs keep what they have: remove a record to train its job again")
     if not arguments.quiet:
-        print(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already", file=sys.stderr)
-    watcher = Watcher(to_run, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
-    try:
-        launch(to_run, context, devices, watcher)
-    except Stop:
-        pass
-    finally:
-        watcher.close()
+        say(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already")
+    failed = run_missing(to_run, context, devices, arguments)
     for folder in context.awaited.difference(awaited_weights(jobs, store)):
         store.tidy(folder)
     if not arguments.keep_trunks:
         remove_trunks(jobs, store)
     earlier = [(job, "diverged in an earlier run") for job in jobs if states[job.folder] == "diverged"]
-    failures = [*earlier, *watcher.failures]
-    return [failure_line(job, reason, store) for job, reason in failures]
+    return [failure_line(job, reason, store) for job, reason in (*earlier, *failed)]
+
+
+def run_missing(
+    jobs: "list[Job]", context: "Context", devices: list[str], arguments: argparse.Namespace
+) -> "list[tuple[Job, str]]":
+    """Run jobs under a person's eyes; returns those that have no result, with the reason."""
+    from benchmark.interrupts import patient_interrupts
+    from benchmark.launch import Stop, launch
+    from benchmark.progress import Watcher
+
+    watcher = Watcher(jobs, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
+    try:
+        with patient_interrupts(watcher.stopping) as asked:
+            launch(jobs, context, devices, watcher, asked, arguments.retries, in_workers=arguments.workers != 0)
+    except Stop:
+        pass
+    except NoRoom as reason:
+        raise NoRoom(
+            f"{reason}; make room in '{context.results}' and run the same command again: what is done stays done"
+        ) from None
+    finally:
+        watcher.close()
+    return watcher.failures
 
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:

@@ -2,7 +2,9 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
@@ -20,8 +22,9 @@ from benchmark.commands.tables import write_files
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
 from benchmark.config import task_path
 from benchmark.errors import UserError
+from benchmark.files import Damaged, write_atomically
 from benchmark.names import match_name
-from benchmark.store import Store, read_json, write_atomically, write_json
+from benchmark.store import Store
 
 if TYPE_CHECKING:
     from benchmark.jobs import Methods, Suite
@@ -104,20 +107,31 @@ def keep_trials(suite: "Suite", label: str, arguments: argparse.Namespace, metho
     fixed = {"task": task.name, "title": task.title, "extends": extended(arguments.task)}
     folder.mkdir(exist_ok=True)
     with FileLock(folder / f"{task.name}.lock"):
-        before = read_json(folder / f"{task.name}.json") or fixed
+        before = read_ledger(task.name, store) or fixed
         if before["extends"] != fixed["extends"]:
             raise UserError(f"'{folder / task.name}.json' is the ledger of {before['extends']}; use another --results")
         ledger = add_to_ledger(before | fixed, label, trials, range(arguments.seeds))
-        write_json(folder / f"{task.name}.json", ledger)
+        store.replace_json(ledger_place(task.name), ledger)
         write_files(folder, task.name, ledger_sheets(ledger))
         write_atomically(folder / f"{task.name}-tuned.toml", tuned_task(ledger).encode())
+
+
+def ledger_place(task: str) -> Path:
+    return Path("tune", f"{task}.json")
+
+
+def read_ledger(task: str, store: Store) -> dict[str, Any] | None:
+    """None where there is none; a damaged one is moved aside when the new one is written."""
+    with suppress(Damaged):
+        return store.read_json(ledger_place(task))
+    return None
 
 
 def show_trials(suite: "Suite", label: str, arguments: argparse.Namespace, store: Store) -> None:
     from benchmark.tuning import Trial, trials_sheet
 
     path = store.root / "tune" / suite.task.name
-    entry = (read_json(path.with_name(f"{path.name}.json")) or {})["methods"][label]
+    entry = (read_ledger(suite.task.name, store) or {})["methods"][label]
     print(render.markdown([trials_sheet(label, [Trial(**trial) for trial in entry["trials"]], entry["chosen"])]))
     plugins = "".join(f" --plugin {plugin}" for plugin in arguments.plugin)
     print(f"Ledger: {path}.md; run the winner with: python run_all.py --datasets {path}-tuned.toml{plugins}")

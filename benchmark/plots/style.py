@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmark.store import write_atomically
+from benchmark.files import write_atomically
 
 SINGLE, DOUBLE = 3.3, 6.8
 """Widths in inches of one and of two columns of a page."""

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.assemble import Assembled
+from benchmark.files import write_atomically
 from benchmark.report.page import build_page
-from benchmark.store import Store, write_atomically
+from benchmark.store import Store
 
 NAME = "report.html"
 

@@ -1,0 +1,118 @@
+"""The state of a training, saved at epoch ends and brought back."""
+
+import io
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from benchmark.files import Damaged, say
+from benchmark.jobs import Job
+from benchmark.provenance import environment
+from benchmark.store import Store, snapshot_name
+from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
+
+
+@dataclass
+class Checkpoints:
+    """Saves the state of a training at epoch ends, at most once per `checkpoint_seconds`, and brings it back."""
+
+    trainer: Trainer
+    store: Store
+    folder: Path
+    only_fresh: bool = False
+    """Whether to pass over what other code has made."""
+    seconds_before: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.environments = [environment(self.trainer.device, self.trainer.job.task.threads)]
+        self.codes = [self.trainer.job.code]
+        self.checksums: dict[str, str] = {}
+        self.started = self.saved = time.monotonic()
+        self.branched: Job | None = None
+        self.paces: dict[str, list[float]] = {}
+        self.peak_bytes = 0
+        self.aside = 0.0
+
+    def seconds(self) -> float:
+        """Time spent on the job, earlier attempts included as far as they were saved, without what only watches it."""
+        return self.seconds_before + time.monotonic() - self.started - self.aside
+
+    def step_seconds(self) -> dict[str, float]:
+        """Of each phase that was trained here: the median epoch, validation included, by its number of steps."""
+        steps = self.trainer.data.num_batches(self.trainer.job.task.batch_size)
+        return {phase: median(seconds) / steps for phase, seconds in self.paces.items()}
+
+    def restore(self) -> State:
+        """From the first that can be used; else from the beginning."""
+        for payload, maker in self.candidates():
+            plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+            foreign = [code for code in plain["codes"] if code != maker.code]
+            if (foreign and self.only_fresh) or not self.predictions_stand(plain["checksums"]):
+                continue
+            try:
+                state = state_from_plain(self.trainer, plain)
+            except (KeyError, RuntimeError) as error:
+                if not foreign:
+                    raise
+                say(f"a checkpoint of other code does not fit any more ({error}); passed over")
+                continue
+            self.take_over(plain, foreign)
+            self.branched = maker if maker is self.trainer.job.trunk else None
+            return state
+        return self.trainer.start()
+
+    def candidates(self) -> Iterator[tuple[bytes, Job]]:
+        """The job's own checkpoints, that of the job it takes over, its trunk's snapshot; each with what made it."""
+        job = self.trainer.job
+        yield from ((payload, job) for payload in self.store.checkpoints(self.folder))
+        if job.folder != self.folder:
+            yield from ((payload, job) for payload in self.store.checkpoints(job.folder, ours=False))
+        if job.branches and job.trunk is not None:
+            name = snapshot_name(job.warmup_epochs)
+            found = self.store.checkpoints(job.trunk.snapshot_folder, name, ours=False)
+            yield from ((payload, job.trunk) for payload in found)
+
+    def predictions_stand(self, checksums: dict[str, str]) -> bool:
+        """What was predicted before the checkpoint cannot be predicted again after it."""
+        try:
+            return all(self.store.read_checked(self.folder, *pair) is not None for pair in checksums.items())
+        except Damaged as why:
+            say(f"a prediction in '{self.store.root / self.folder}' is damaged ({why}); it is made again")
+            return False
+
+    def take_over(self, plain: dict[str, Any], foreign: Sequence[str]) -> None:
+        self.seconds_before, self.peak_bytes = plain["seconds"], plain["peak_bytes"]
+        self.checksums.update(plain["checksums"])
+        self.environments = list(dict.fromkeys([*plain["environments"], *self.environments]))
+        self.codes = list(dict.fromkeys([*foreign, *self.codes]))
+
+    def save_snapshot(self, state: State) -> None:
+        """For others to branch off. Which epoch was best so far counts from their own first epoch."""
+        payload = self.payload(replace(state, best=None), checksums={})
+        self.store.write_checkpoint(self.trainer.job.snapshot_folder, payload, snapshot_name(state.epoch))
+
+    def save_if_due(self, state: State) -> None:
+        if time.monotonic() - self.saved >= self.trainer.job.task.checkpoint_seconds:
+            self.save(state)
+
+    def save(self, state: State) -> None:
+        """What a job takes over was predicted elsewhere, and is not its own to answer for."""
+        self.store.write_checkpoint(self.folder, self.payload(state, self.checksums))
+        self.saved = time.monotonic()
+
+    def payload(self, state: State, checksums: dict[str, str]) -> bytes:
+        spent = {
+            "seconds": self.seconds(),
+            "peak_bytes": self.peak_bytes,
+            "environments": self.environments,
+            "codes": self.codes,
+            "checksums": dict(checksums),
+        }
+        buffer = io.BytesIO()
+        torch.save({**state_to_plain(state), **spent}, buffer)
+        return buffer.getvalue()

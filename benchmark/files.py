@@ -1,0 +1,137 @@
+"""Files that are written whole or not at all, and that show whether they are still what was written."""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Nothing more can be written here, by this job or by another."""
+HOST = re.sub(r"[^\w.]", "_", socket.gethostname())
+FORSAKEN_SECONDS = 24 * 3600.0
+BLANK = "0" * 64
+SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
+DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+class Damaged(Exception):
+    """A file is not what was written; the text says how one can tell."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """A reader, or a restart after a crash at any instant, sees the old file or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{HOST}-{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def sync_folder(path: Path) -> None:
+    """Make a rename in a folder outlive a power cut."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def sweep(root: Path) -> None:
+    """Remove what writers left that were killed: those of this machine that are gone, and any from days ago."""
+    for path in root.rglob(".*.tmp"):
+        found = re.search(rf"\.{re.escape(HOST)}-(\d+)\.tmp$", path.name)
+        with suppress(OSError):
+            gone = found is not None and not psutil.pid_exists(int(found[1]))
+            if gone or time.time() - path.stat().st_mtime > FORSAKEN_SECONDS:
+                path.unlink()
+
+
+def sealed(payload: bytes, place: str) -> bytes:
+    """The payload and a checksum of it, bound to the place it is for: a file from elsewhere does not pass."""
+    return payload + checksum(payload, place)
+
+
+def unsealed(content: bytes, place: str) -> bytes:
+    payload, seal = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
+    if checksum(payload, place) != seal:
+        raise Damaged("its checksum is wrong" if content else "it is empty")
+    return payload
+
+
+def checksum(payload: bytes, place: str) -> bytes:
+    return hashlib.sha256(place.encode() + b"\n" + payload).digest()
+
+
+def write_sealed(path: Path, value: Mapping[str, Any], place: str) -> None:
+    """A JSON object that has BLANK somewhere: there goes the checksum of the text, bound to the place it is for."""
+    blank = json.dumps(value, indent=1).encode() + b"\n"
+    before, _, after = blank.rpartition(BLANK.encode())
+    write_atomically(path, before + checksum(blank, place).hex().encode() + after)
+
+
+def read_sealed(path: Path, place: str) -> dict[str, Any] | None:
+    """What `write_sealed` wrote; None where there is no file. Raises Damaged on any other content."""
+    content = read_if_there(path)
+    if content is None:
+        return None
+    *_, seal = [None, *SEAL.finditer(content)]
+    if seal is None:
+        raise Damaged("it has no checksum" if content else "it is empty")
+    blank = content[: seal.start(1)] + BLANK.encode() + content[seal.end(1) :]
+    if checksum(blank, place).hex().encode() != seal[1]:
+        raise Damaged("its checksum is wrong")
+    value: dict[str, Any] = json.loads(content)
+    return value
+
+
+def read_if_there(path: Path) -> bytes | None:
+    """The content of a file; what the disk cannot give back counts as damaged."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.EIO:
+            raise Damaged("the disk cannot read it") from None
+        raise
+
+
+def set_aside(path: Path) -> None:
+    """A damaged file makes room for a new one, and can still be looked at."""
+    with suppress(FileNotFoundError):
+        path.replace(path.with_name(f"{path.name}.damaged"))
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is no readable one."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

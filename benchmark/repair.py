@@ -1,0 +1,47 @@
+"""Before a run: what is damaged is moved aside, and so computed again; what other code made, if that is asked for."""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmark.jobs import Job
+from benchmark.stale import reasons
+from benchmark.store import Store
+
+Tell = Callable[[str], None]
+
+
+def set_damaged_aside(jobs: Iterable[Job], store: Store, tell: Tell) -> None:
+    """Every checksum of these jobs and of their trunks, but for those that another process is working on."""
+    trunks = (job.trunk.snapshot_folder for job in jobs if job.trunk is not None)
+    folders = list(dict.fromkeys([*(job.folder for job in jobs), *trunks]))
+    with ThreadPoolExecutor() as pool:
+        for folder, suspected in zip(folders, pool.map(store.damage, folders), strict=True):
+            if suspected:
+                repair(folder, store, tell)
+
+
+def repair(folder: Path, store: Store, tell: Tell) -> None:
+    with store.claim(folder) as ours:
+        damage = store.damage(folder) if ours else {}
+        for name, why in damage.items():
+            tell(f"'{store.root / folder / name}' is damaged ({why}): moved aside, to be made again")
+        if damage:
+            store.set_aside(folder, damage)
+
+
+def stale_jobs(jobs: Iterable[Job], store: Store) -> list[Job]:
+    """Finished ones that this code and this torch would not have made just so."""
+    torch = version("torch")
+    read = ((job, store.read_record(job.folder)) for job in jobs)
+    return [job for job, record in read if record is not None and reasons(record, job.code, torch)]
+
+
+def set_stale_aside(jobs: Sequence[Job], store: Store) -> None:
+    torch = version("torch")
+    for job in jobs:
+        with store.claim(job.folder) as ours:
+            record = store.read_record(job.folder) if ours else None
+            if record is not None and reasons(record, job.code, torch):
+                store.set_stale_aside(job.folder)
