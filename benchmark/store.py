@@ -92,6 +92,7 @@ class Store:
             lock.release()
 
     def is_claimed(self, folder: Path) -> bool:
+        """By a living process; a finished job rids itself of what a dead one has left."""
         if not self.lock_path(folder).exists():
             return False
         with self.claim(folder) as ours:

@@ -90,6 +90,10 @@ cycles = 2
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=30, help="how often to kill a grid (with -m crash; default: 30)")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that need more than Python, or much time, run only where they are asked for."""
     if config.option.markexpr:

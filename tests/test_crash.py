@@ -1,12 +1,13 @@
 """Processes that are stopped, killed, or killed by themselves, and grids that run twice at once; all for real."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from benchmark.store import Store
 from tests.conftest import ROOT, run_all, run_here
 from tests.test_damage import contents
 from tests.test_grid import files
@@ -314,3 +316,94 @@ def test_a_job_that_failed_is_tried_again_by_the_next_run(stage: Stage) -> None:
     assert files(stage.results, "error.txt")
     assert run_all(*stage.words(), "--workers", 1).returncode == 0
     assert not files(stage.results, "error.txt")
+
+
+def no_larger_than(size: int) -> Callable[[], None]:
+    """For a process that is to be started: no file of its own may grow beyond this."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(("size", "what"), [(200, "manifests/tiny.json"), (4000, "checkpoint.pt")])
+def test_files_that_cannot_be_written(stage: Stage, tmp_path: Path, workers: int, size: int, what: str) -> None:
+    stage.prepare("pass", count=2)
+    stderr = finish(stage.start("--workers", workers, preexec_fn=no_larger_than(size)), 1)
+    last = stderr.splitlines()[-1]
+    assert last.startswith("error: cannot write '")
+    assert f"{what}': File too large; make room" in last
+    assert not files(stage.results, "record.json", "checkpoint.pt")
+    assert not list(stage.results.rglob("*.tmp"))
+    finish(stage.start("--workers", workers))
+    assert without_ids(contents(stage.results)) == expected(tmp_path, 2)
+    nothing_left(stage)
+
+
+@pytest.fixture
+def small_disk(stage: Stage) -> Iterator[Callable[[str], None]]:
+    """The results on a disk of their own; call it with mount options to change them."""
+    stage.results.mkdir(parents=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(stage.results)], capture_output=True)
+    if made.returncode:
+        pytest.skip("mounting is refused here; the tests with a limit on file sizes stand in")
+    try:
+        yield lambda options: subprocess.run(["mount", "-o", f"remount,{options}", stage.results], check=True) and None
+    finally:
+        subprocess.run(["umount", "-l", str(stage.results)], check=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_full_disk_ends_the_run_and_room_continues_it(
+    stage: Stage, tmp_path: Path, small_disk: Callable[[str], None], workers: int
+) -> None:
+    """Room for so much, then for a little more, as often as it takes; what was done in between stays done."""
+    stage.prepare("pass", count=4)
+    done: list[int] = []
+    for kilobytes in (64, 128, 256, 384, 512, 4096):
+        small_disk(f"size={kilobytes}k")
+        process = stage.start("--workers", workers)
+        _, stderr = process.communicate(timeout=120)
+        assert "Traceback" not in stderr
+        done.append(len(whole_records(stage.results)))
+        assert len(files(stage.results, "record.json")) == done[-1], "none is half-written"
+        if process.returncode == 0:
+            break
+        assert process.returncode == 1
+        assert "No space left on device; make room" in stderr.splitlines()[-1]
+    assert process.returncode == 0
+    assert done == sorted(done)
+    assert done[0] == 0 and done[-1] == 4
+    assert without_ids(contents(stage.results)) == expected(tmp_path, 4)
+    nothing_left(stage)
+
+
+def whole_records(results: Path) -> list[Path]:
+    store = Store(results)
+    folders = (path.parent.relative_to(results) for path in results.rglob("record.json"))
+    return [folder for folder in folders if store.read_record(folder) is not None]
+
+
+def test_a_read_only_disk_is_refused_and_what_is_there_can_still_be_shown(
+    stage: Stage, tmp_path: Path, small_disk: Callable[[str], None]
+) -> None:
+    stage.prepare("time.sleep(0.2)", count=3)
+    small_disk("size=64m")
+    process = stage.start("--workers", 0)
+    stage.wait_for(lambda: any(stage.results.rglob("record.json")), process)
+    process.terminate()
+    finish(process, 143)
+    small_disk("ro")
+    before = len(whole_records(stage.results))
+    refused = run_here(*stage.words())
+    assert refused.returncode == 2
+    assert refused.stderr.endswith("Read-only file system; name another with --results DIR\n")
+    planned = run_here(*stage.words(), "--dry-run")
+    assert f"3 jobs: {before} done" in planned.stdout
+    small_disk("rw")
+    again = run_here(*stage.words())
+    assert f"3 jobs, {before} done already" in again.stderr
+    assert without_ids(contents(stage.results)) == expected(tmp_path, 3)
+    nothing_left(stage)

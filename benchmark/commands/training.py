@@ -165,7 +165,7 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
     missing = [job for job in jobs if states[job.folder] not in FINISHED]
     to_run = missing if arguments.no_shared_warmup else share_warmups(missing, store)
     for folder, state in states.items():
-        if state in FINISHED and folder not in context.awaited:
+        if state in FINISHED and not store.is_claimed(folder) and folder not in context.awaited:
             store.tidy(folder)
     asked = arguments.keep_weights or arguments.keep_features or arguments.track_bound
     if asked and len(missing) < len(jobs):
