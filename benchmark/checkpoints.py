@@ -13,6 +13,7 @@ import torch
 from benchmark.files import Damaged, say
 from benchmark.jobs import Job
 from benchmark.provenance import environment
+from benchmark.stale import installed_torch, torch_of
 from benchmark.store import Store, snapshot_name
 from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
 
@@ -25,7 +26,7 @@ class Checkpoints:
     store: Store
     folder: Path
     only_fresh: bool = False
-    """Whether to pass over what other code has made."""
+    """Whether to pass over what other code, or another torch, has made."""
     seconds_before: float = 0.0
 
     def __post_init__(self) -> None:
@@ -52,7 +53,8 @@ class Checkpoints:
         for payload, maker in self.candidates():
             plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
             foreign = [code for code in plain["codes"] if code != maker.code]
-            if (foreign and self.only_fresh) or not self.predictions_stand(plain["checksums"]):
+            stale = foreign or {torch_of(each) for each in plain["environments"]} != {installed_torch()}
+            if (stale and self.only_fresh) or not self.predictions_stand(plain["checksums"]):
                 continue
             try:
                 state = state_from_plain(self.trainer, plain)

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from pathlib import Path
 
 from benchmark.jobs import Job
-from benchmark.stale import reasons
+from benchmark.stale import installed_torch, reasons
 from benchmark.store import Store
 
 Tell = Callable[[str], None]
@@ -33,13 +32,13 @@ def repair(folder: Path, store: Store, tell: Tell) -> None:
 
 def stale_jobs(jobs: Iterable[Job], store: Store) -> list[Job]:
     """Finished ones that this code and this torch would not have made just so."""
-    torch = version("torch")
+    torch = installed_torch()
     read = ((job, store.read_record(job.folder)) for job in jobs)
     return [job for job, record in read if record is not None and reasons(record, job.code, torch)]
 
 
 def set_stale_aside(jobs: Sequence[Job], store: Store) -> None:
-    torch = version("torch")
+    torch = installed_torch()
     for job in jobs:
         with store.claim(job.folder) as ours:
             record = store.read_record(job.folder) if ours else None

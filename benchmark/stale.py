@@ -1,5 +1,6 @@
 """Results that other code, or another torch, has made: still used, but never silently mixed with the rest."""
 
+from importlib.metadata import version
 from typing import Any
 
 
@@ -17,5 +18,10 @@ def reasons(record: dict[str, Any], code: str, torch: str) -> list[str]:
 
 
 def torch_of(environment: str) -> str:
-    """The version in a line of provenance, which begins with it."""
-    return environment.partition(",")[0].removeprefix("torch ")
+    """The version in a line of provenance, which begins with it; how it was built does not count."""
+    return environment.partition(",")[0].removeprefix("torch ").partition("+")[0]
+
+
+def installed_torch() -> str:
+    """Without importing it, which takes seconds."""
+    return version("torch").partition("+")[0]

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from benchmark import render
@@ -23,6 +22,7 @@ from benchmark.commands.options import (
 from benchmark.commands.run import MakeRegistry, add_plan, check_plan, entry_of_manifest, show_plan
 from benchmark.commands.tables import try_report, write_paper_table
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
+from benchmark.stale import installed_torch
 from benchmark.store import Store
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def make_grid(
         own = table_entries(table, arguments.scale, planner, seeds, methods)
         shown = table_manifest(table, arguments.scale, task, data.remark)
         entries_shown = [entry_of_manifest(entry) for entry in own]
-        manifests.append({**shown, "torch": version("torch"), "entries": entries_shown})
+        manifests.append({**shown, "torch": installed_torch(), "entries": entries_shown})
         entries += own
     suite = Suite(task, tuple(entries), task.coverages, task.reference, {}, data.sha256, data.facts, data.remark)
     return Grid(suite, manifests)

@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from benchmark.commands.training import add_training, devices_for, report_failur
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.names import match_labels
+from benchmark.stale import installed_torch
 from benchmark.store import Store
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def manifest(suite: "Suite") -> dict[str, Any]:
         "coverages": list(suite.coverages),
         "reference": suite.reference,
         "baseline": suite.task.baseline,
-        "torch": version("torch"),
+        "torch": installed_torch(),
         **suite.settings,
         **({"remark": suite.remark} if suite.remark else {}),
         "entries": [entry_of_manifest(entry) for entry in suite.entries],

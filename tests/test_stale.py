@@ -1,0 +1,144 @@
+"""Results of other code, or of another torch, are used but never silently; or done again where that is asked for."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import methods
+from benchmark.code import CORE, DECIDING, code_hash, essence
+from benchmark.runner import Context, run_job
+from benchmark.stale import installed_torch, reasons
+from benchmark.store import STALE_RECORD, Store
+from methods import FOLDER, sources
+from tests.conftest import NOWHERE, TINY, run_here
+from tests.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
+
+BY_CODE, BY_TORCH = {"codes": ["other"]}, {"environments": ["torch 1.0.0, AVX2, cpu, 1 thread(s)"]}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("finished")
+    task = folder / "tiny.toml"
+    task.write_text(TINY)
+    common = ("--datasets", task, "--methods", "sr", "deep-ensemble", "--seeds", 1, "--results", folder / "results")
+    made = run_here(*common)
+    assert made.returncode == 0
+    assert "another version" not in made.stdout + made.stderr + run_here(*common).stderr
+    return task, folder / "results"
+
+
+def remade(results: Path, method: str, changes: dict[str, Any]) -> list[Path]:
+    """Change the provenance of a method's records, as if another had made them."""
+    store, folders = Store(results), []
+    for path in sorted((results / "tiny" / method).rglob("record.json")):
+        folders.append(path.parent.relative_to(results))
+        record = store.read_record(folders[-1])
+        store.write_record(folders[-1], {**record, "provenance": {**record["provenance"], **changes}})
+    return folders
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        (BY_CODE, "made by another version of the code"),
+        (BY_TORCH, f"made with torch 1.0.0 instead of {installed_torch()}"),
+    ],
+    ids=["code", "torch"],
+)
+def test_used_with_a_footnote_or_done_again(
+    finished: tuple[Path, Path], tmp_path: Path, changes: dict[str, Any], note: str
+) -> None:
+    task, whole = finished
+    shutil.copytree(whole, tmp_path / "results")
+    (seed, *_) = remade(tmp_path / "results", "deep_ensemble", changes)
+    common = ("--datasets", task, "--methods", "sr", "deep-ensemble", "--seeds", 1, "--results", tmp_path / "results")
+    used = run_here(*common)
+    assert "3 jobs, 3 done already" in used.stderr
+    assert "1 finished job(s) were made by another version of the code or of torch: they are used" in used.stderr
+    assert f"Deep ensemble, seed 0: {note}." in used.stdout
+    assert "SR, seed" not in used.stdout
+    assert f"Deep ensemble, seed 0: {note}." in run_here("tables", "--results", tmp_path / "results").stdout
+    again = run_here(*common, "--redo-stale")
+    assert "they are done again\n3 jobs, 2 done already" in again.stderr
+    assert note not in again.stdout
+    assert contents(tmp_path / "results") == contents(whole)
+    assert not (tmp_path / "results" / seed / STALE_RECORD).exists()
+
+
+def test_what_is_made_of_stale_members_is_stale(finished: tuple[Path, Path], tmp_path: Path) -> None:
+    task, whole = finished
+    shutil.copytree(whole, tmp_path / "results")
+    remade(tmp_path / "results", "cross_entropy", BY_CODE | BY_TORCH)
+    (folder,) = remade(tmp_path / "results", "deep_ensemble", {})
+    (tmp_path / "results" / folder / "record.json").unlink()
+    common = ("--datasets", task, "--methods", "deep-ensemble", "--seeds", 1, "--results", tmp_path / "results")
+    result = run_here(*common, "--reference", "deep-ensemble")
+    assert "Deep ensemble, seed 0: made by another version of the code." in result.stdout
+    assert "Deep ensemble, seed 0: made with torch 1.0.0" in result.stdout
+
+
+@pytest.mark.parametrize(("only_fresh", "left"), [(False, [2, 3]), (True, [0, 1, 2, 3])])
+@pytest.mark.parametrize("other", ["code", "torch"])
+def test_a_checkpoint_of_another(
+    tiny: Path, tmp_path: Path, only_fresh: bool, left: list[int], other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = make_jobs(tiny, ["SAT"], seeds=1)
+    context = Context(tmp_path / "r", NOWHERE, REGISTRY, only_fresh=only_fresh)
+    with monkeypatch.context() as patch:
+        if other == "torch":
+            patch.setattr("torch.__version__", "1.0.0+cu9")
+        stopped_after(replace(job, code="other") if other == "code" else job, context, 2)
+    assert trained(job, context) == left
+    record = context.store.read_record(job.folder)
+    assert bool(reasons(record, job.code, installed_torch())) == (not only_fresh)
+
+
+def test_a_trunks_code_is_part_of_its_childrens(tiny: Path) -> None:
+    sat, sr = make_jobs(tiny, ["SAT", "SR"], seeds=1)
+    assert sat.trunk is not None
+    assert sat.trunk.code == sr.code != sat.code
+
+
+def test_what_is_not_known_is_not_held_against_a_record() -> None:
+    assert not reasons({"provenance": {}}, "code", "2.0")
+    assert not reasons({"provenance": BY_CODE | BY_TORCH}, "", "")
+
+
+def test_only_what_a_program_does_counts() -> None:
+    plain = b"def f(x):\n    return x + 1\n"
+    commented = b'"""Module."""\n# note\n\ndef f(x):\n    """Doc."""\n\n    return (x + 1)  # why\n'
+    assert code_hash([plain]) == code_hash([commented])
+    assert code_hash([plain]) != code_hash([plain.replace(b"1", b"2")])
+    assert "pass" in essence(b'class C:\n    """Only words."""\n')
+
+
+def test_a_shared_part_counts_for_those_that_import_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "methods"
+    shutil.copytree(FOLDER, folder)
+    monkeypatch.setattr(methods, "FOLDER", folder)
+
+    def hashes() -> dict[str, str]:
+        return {path.stem: code_hash(sources(path)) for path in folder.glob("[a-z]*.py")}
+
+    before = hashes()
+    with (folder / "_queues.py").open("a") as file:
+        file.write("\nCHANGED = True\n")
+    changed = {name for name, value in hashes().items() if value != before[name]}
+    assert changed == {"ccl_sc", "ccl_sc_sat_em"}
+
+
+def test_the_core_that_decides_is_there_and_runs_no_report() -> None:
+    assert all((CORE / f"{name}.py").is_file() for name in DECIDING)
+    assert not {"tables", "render", "cli"} & set(DECIDING)
+
+
+def test_a_resumed_job_is_the_same_whatever_the_code_says(tiny: Path, tmp_path: Path) -> None:
+    """The code is no part of a job's id: its folder, and what is in it, stays where it is."""
+    (job,) = make_jobs(tiny, ["SR"], seeds=1)
+    assert replace(job, code="other").folder == job.folder
+    run_job(job, Context(tmp_path, NOWHERE, REGISTRY), CPU, lambda values: None)
+    assert Store(tmp_path).read_record(job.folder)["provenance"]["codes"] == [job.code]
