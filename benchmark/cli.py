@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message.replace(chr(10), ' ')} (see: python run_all.py --help)")
+        raise UserError(f"{message} (see: python run_all.py --help)")
 
 
 def make_parser(examples: str) -> tuple[Parser, dict[str, Parser]]:

@@ -4,6 +4,10 @@
 class UserError(Exception):
     """Bad input: shown as one line with exit code 2, never as a traceback."""
 
+    def __str__(self) -> str:
+        """One line whatever the input that it quotes."""
+        return " ".join("".join(c if c.isprintable() else " " for c in super().__str__()).split())
+
 
 def brief(error: BaseException) -> str:
     """What another library says is wrong, in part of a line."""

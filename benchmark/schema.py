@@ -3,6 +3,7 @@
 import dataclasses
 import types
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from benchmark.errors import UserError
@@ -67,7 +68,7 @@ def coerce_choice(value: Any, choices: tuple[Any, ...], where: str) -> Any:
 
 
 def coerce_scalar(value: Any, hint: type, where: str) -> Any:
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    words = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
     if hint is bool and isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if hint is str and isinstance(value, str):
@@ -77,7 +78,7 @@ def coerce_scalar(value: Any, hint: type, where: str) -> Any:
     if hint in (int, float) and not isinstance(value, bool):
         try:
             number = float(value)
-            if hint is float or number.is_integer():
+            if isfinite(number) and (hint is float or number.is_integer()):
                 return hint(number)
         except (TypeError, ValueError, OverflowError):
             pass

@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -58,9 +57,6 @@ def trial_entries(
     for settings in trials:
         config = resolve_config(planner.task, label, owner, method, **settings)
         typed = {name: getattr(config, name) for name in settings}
-        for name, value in typed.items():
-            if isinstance(value, float) and not isfinite(value):
-                raise UserError(f"{label}: {name} = {value} cannot be tried; expected a finite number")
         jobs = tuple(planner.job(f"{label} {text_of(typed)}", owner, config, seed) for seed in seeds)
         entries[jobs[0].id] = Entry(text_of(typed), owner, jobs)
     return tuple(entries.values())

@@ -1,11 +1,21 @@
 """Whatever a user gets wrong is said in one line with exit code 2, before anything is trained or written."""
 
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.conftest import TINY, run_all
-from tests.image_sets import write_class_folders
+from tests.image_sets import (
+    WNIDS,
+    write_celeba,
+    write_cifar,
+    write_class_folders,
+    write_fashion_mnist,
+    write_imagenet,
+)
 
 PLUGIN = """
 from dataclasses import dataclass
@@ -29,6 +39,15 @@ title = "Cats and dogs"
 source = "folder"
 path = "pets"
 image_size = 32
+test_share = 0.5
+"""
+ARRAYS = """
+extends = "cifar10-cpu"
+title = "Own arrays"
+[data]
+source = "arrays"
+path = "FILE"
+image_size = 8
 test_share = 0.5
 """
 BROKEN_TOML = 'title = "x"\nepochs = = 3\n'
@@ -80,6 +99,26 @@ def write(tmp_path: Path) -> dict[str, Path]:
         "greek.py": PLUGIN.replace("Mine", "β-loss"),
         "scored.py": PLUGIN.replace("Mine", "SR+margin"),
         "tables.toml": TINY,
+        "Tables.toml": TINY,
+        "...toml": TINY,
+        ".hidden.toml": TINY,
+        "...py": PLUGIN,
+        "-m.py": PLUGIN,
+        "objects.toml": ARRAYS.replace("FILE", "objects.npz"),
+        "cut.toml": ARRAYS.replace("FILE", "cut.npz"),
+        "floats.toml": ARRAYS.replace("FILE", "floats.npz"),
+        "uneven.toml": ARRAYS.replace("FILE", "uneven.npz"),
+        "unlabelled.toml": ARRAYS.replace("FILE", "unlabelled.npz"),
+        "negative.toml": ARRAYS.replace("FILE", "negative.npz"),
+        "too_many.toml": ARRAYS.replace("FILE", "whole.npz").replace("test_share", "classes = 2\ntest_share"),
+        "text.toml": ARRAYS.replace("FILE", "file.txt"),
+        "deep.toml": OWN.replace('"pets"', '"deep"'),
+        "broken_image.toml": OWN.replace('"pets"', '"broken"'),
+        "loop.toml": 'extends = "loop"\n',
+        "duplicate.toml": TINY.replace("epochs = 4", "epochs = 4\nepochs = 5"),
+        "infinite.toml": TINY.replace("lr = 0.2", "lr = inf"),
+        "not_a_number.toml": TINY.replace("lr = 0.2", "lr = nan"),
+        "dated.toml": TINY.replace("epochs = 4", "epochs = 2024-01-01"),
         "copy/tiny.toml": TINY,
         "no_methods.toml": TINY.replace('methods = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]', "methods = []"),
         "bad_reference.toml": TINY.replace('reference = "CCL-SC"', 'reference = "nobody"'),
@@ -91,6 +130,12 @@ def write(tmp_path: Path) -> dict[str, Path]:
     }
     write_class_folders(tmp_path / "pets", 2, ("cat",))
     (tmp_path / "pets" / "dog").mkdir()
+    write_class_folders(tmp_path / "broken", 2, ("cat", "dog"))
+    next((tmp_path / "broken" / "cat").iterdir()).write_bytes(b"no image")
+    write_class_folders(tmp_path / "deep", 2, ("cat", "dog"))
+    Image.fromarray(np.zeros((4, 4), np.uint16)).save(next((tmp_path / "deep" / "cat").iterdir()), format="PNG")
+    write_arrays(tmp_path)
+    write_data_sets(tmp_path / "data")
     for name, text in texts.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -98,7 +143,86 @@ def write(tmp_path: Path) -> dict[str, Path]:
     return {name: tmp_path / name for name in texts}
 
 
+def write_arrays(folder: Path) -> None:
+    """An npz file of six images, and what can be wrong with one."""
+    images, labels = np.zeros((6, 8, 8, 3), np.uint8), np.arange(6) % 3
+    for name, arrays in {
+        "whole": {"images": images, "labels": labels},
+        "objects": {"images": np.array([{}] * 6, dtype=object), "labels": labels},
+        "floats": {"images": images / 255, "labels": labels},
+        "uneven": {"images": images, "labels": labels[:5]},
+        "unlabelled": {"images": images},
+        "negative": {"images": images, "labels": labels - 1},
+    }.items():
+        np.savez(folder / f"{name}.npz", **arrays)
+    (folder / "cut.npz").write_bytes((folder / "whole.npz").read_bytes()[:300])
+
+
+def write_data_sets(folder: Path) -> None:
+    """Official sets that have come to harm."""
+    write_cifar(folder / "cut" / "cifar-10-batches-bin", 1, {"data_batch_1.bin": 5})
+    write_celeba(folder / "uncounted")
+    attributes = folder / "uncounted" / "celeba" / "list_attr_celeba.txt"
+    attributes.write_text("99" + attributes.read_text()[2:])
+    write_celeba(folder / "misprinted")
+    partition = folder / "misprinted" / "celeba" / "list_eval_partition.txt"
+    partition.write_text(partition.read_text().replace(" 2", " 7"))
+    write_celeba(folder / "binary")
+    (folder / "binary" / "celeba" / "list_eval_partition.txt").write_bytes(b"\xff\xfe\x00")
+    write_imagenet(folder / "lacking")
+    shutil.rmtree(folder / "lacking" / "imagenet" / "val" / WNIDS[1])
+    write_fashion_mnist(folder / "changed" / "FashionMNIST" / "raw", packed=False)
+    (folder / "torn" / "svhn").mkdir(parents=True)
+    (folder / "torn" / "svhn" / "train_32x32.mat").write_bytes(b"MATLAB 5.0")
+
+
 CASES = [
+    (["--datasets", "{...toml}"], "a task cannot be called '..', which names its folder of results; rename the file"),
+    (["--datasets", "{.hidden.toml}"], "a task cannot be called '.hidden'"),
+    (["--datasets", "{Tables.toml}"], "a task cannot be called 'Tables'"),
+    (["--plugin", "{...py}"], "its name names a folder of results"),
+    (["--plugin", "{-m.py}"], "its name names a folder of results"),
+    (["--retries", "-1"], "at least 0|expected one argument"),
+    (["--retries", "often"], "at least 0, got 'often'"),
+    (["--datasets", "{loop.toml}"], "loop.toml extends itself"),
+    (["--datasets", "{duplicate.toml}"], "cannot read .*overwrite"),
+    (["--datasets", "{infinite.toml}"], "expected a finite number, got inf"),
+    (["--datasets", "{not_a_number.toml}"], "expected a finite number, got nan"),
+    (["--datasets", "{dated.toml}"], "expected a whole number, got"),
+    (["--datasets", "{objects.toml}"], "cannot be read as an npz file.*pickle"),
+    (["--datasets", "{cut.toml}"], "cannot be read as an npz file"),
+    (["--datasets", "{text.toml}"], "cannot be read as an npz file"),
+    (["--datasets", "{floats.toml}"], "must be uint8"),
+    (["--datasets", "{uneven.toml}"], "one whole number per image"),
+    (["--datasets", "{unlabelled.toml}"], "has no array 'labels'; it has images"),
+    (["--datasets", "{negative.toml}"], "label"),
+    (["--datasets", "{too_many.toml}"], "label"),
+    (["--datasets", "{deep.toml}"], "more than 8 bits per channel"),
+    (["--datasets", "{broken_image.toml}"], "cannot be read as an image"),
+    (["--datasets", "cifar10", "--data-dir", "{data}/cut"], "is missing, cut short or changed"),
+    (["--datasets", "celeba", "--data-dir", "{data}/uncounted"], "says it lists 99"),
+    (["--datasets", "celeba", "--data-dir", "{data}/misprinted"], "expected an image name and 0, 1 or 2"),
+    (["--datasets", "celeba", "--data-dir", "{data}/binary"], "is no text file"),
+    (["--datasets", "imagenet", "--data-dir", "{data}/lacking"], r"has 3 class folder\(s\), expected 1000"),
+    (["--datasets", "fashion-mnist", "--data-dir", "{data}/changed"], "is not the official file"),
+    (["--datasets", "svhn", "--data-dir", "{data}/torn"], "no whole SVHN"),
+    (["paper"], "required: NAME"),
+    (["paper", "cifar11"], "did you mean 'cifar10'"),
+    (["paper", "cifar10", "--scale", "gpu"], "invalid choice"),
+    (["paper", "cifar10", "--json"], "belongs to --dry-run"),
+    (["tune", "digits"], "required: METHOD"),
+    (["tune", "digits", "ccl-cs"], "did you mean 'CCL-SC'"),
+    (["tune", "digits", "ccl-sc", "--grid", "weight"], "expected FIELD=VALUE,VALUE"),
+    (["tune", "digits", "ccl-sc", "--grid", "wieght=1,2"], "did you mean 'weight'"),
+    (["tune", "digits", "focal"], "has no grid for Focal"),
+    (["explain", "digits"], "required: METHOD"),
+    (["explain", "digits", "sr", "90", "--results", "{nowhere}"], "no results in"),
+    (["diff", "{nowhere}"], "required: "),
+    (["diff", "{nowhere}", "{nowhere}"], "no results in"),
+    (["figures", "--results", "{nowhere}"], "no results in"),
+    (["tables", "--paper", "cifar10", "--results", "{nowhere}"], "no results in"),
+    (["audit", "--frobnicate"], "unknown argument"),
+    (["list", "everything"], "unknown argument"),
     (["--scores", "marginn"], "did you mean 'margin'"),
     (["--scores", "abstention"], "unknown score 'abstention'"),
     (["tables", "--scores", "odin"], "unknown score 'odin'"),
@@ -246,7 +370,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("bad")
-    return {**write(folder), "nowhere": folder / "nowhere"}
+    return {**write(folder), "nowhere": folder / "nowhere", "data": folder / "data"}
 
 
 @pytest.mark.parametrize(("arguments", "message"), CASES, ids=[" ".join(a) for a, _ in CASES])
@@ -268,18 +392,25 @@ def test_one_line_and_exit_code_2(
         "celeba.download_file_from_google_drive",
     ):
         monkeypatch.setattr(f"torchvision.datasets.{downloader}", no_network)
+    monkeypatch.setattr("benchmark.sources.fashion_mnist.DEBIAN", tmp_path / "nowhere")
     monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "results" / "notes.txt"
+    kept.parent.mkdir()
+    kept.write_text("mine")
     words = [re.sub(r"\{(.+?)\}", lambda m: str(made[m[1]]), word) for word in arguments]
     if "--datasets" not in words and (not words or words[0].startswith("-")):
         words = ["--datasets", str(made["tiny.toml"]), *words]
     code = main(words, make_registry)
-    out, err = capsys.readouterr()
+    out, said = capsys.readouterr()
+    err = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("caching "))
     assert code == 2, (code, out, err)
     assert re.search(message, err), err
     assert err.count("\n") == 1, err
     assert err.startswith("error: ")
     assert "Traceback" not in err
-    assert list(tmp_path.iterdir()) == [], "nothing is written"
+    left = {path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "data")}
+    assert left == {kept.parent, kept}, "the results are as they were"
+    assert kept.read_text() == "mine"
 
 
 def test_as_a_process_too() -> None:

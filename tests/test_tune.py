@@ -73,7 +73,7 @@ def test_grids_that_cannot_be() -> None:
         with pytest.raises(UserError, match="expected FIELD=VALUE,VALUE"):
             read_grid([text])
     planner = Planner(load_task("digits"), REGISTRY, "hash")
-    with pytest.raises(UserError, match="weight = nan cannot be tried"):
+    with pytest.raises(UserError, match="expected a finite number"):
         trial_entries(planner, REGISTRY, "CCL-SC", [{"weight": "nan"}], [0])
     with pytest.raises(UserError, match="trained for one coverage at a time"):
         trial_entries(planner, REGISTRY, "SelectiveNet", [{"hidden": 8}], [0])

@@ -48,7 +48,7 @@ def named_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         if path.is_dir():
             return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in path.glob("*.npy")}
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return dict(archive)
     except Exception as error:
         raise UserError(f"'{path}' cannot be read as an npz file or a folder of npy files ({brief(error)})") from None
