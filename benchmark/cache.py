@@ -152,7 +152,7 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tup
     if not folder.is_dir():
         raise Unusable
     try:
-        manifest = read_sealed(folder / MANIFEST, folder.name) or {}
+        manifest = read_sealed(folder / MANIFEST, folder.name, is_whole) or {}
     except Damaged as why:
         raise Unusable(f"the manifest in '{folder}' is damaged ({why})") from None
     if not is_whole(manifest):

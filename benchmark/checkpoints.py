@@ -50,11 +50,12 @@ class Checkpoints:
 
     def restore(self) -> State:
         """From the first that can be used; else from the beginning."""
-        for payload, maker in self.candidates():
+        for payload, maker, ours in self.candidates():
             plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
             foreign = [code for code in plain["codes"] if code != maker.code]
             stale = foreign or {torch_of(each) for each in plain["environments"]} != {installed_torch()}
-            if (stale and self.only_fresh) or not self.predictions_stand(plain["checksums"]):
+            checksums = plain["checksums"] if ours else {}
+            if (stale and self.only_fresh) or not self.predictions_stand(checksums):
                 continue
             try:
                 state = state_from_plain(self.trainer, plain)
@@ -63,21 +64,25 @@ class Checkpoints:
                     raise
                 say(f"a checkpoint of other code does not fit any more ({error}); passed over")
                 continue
+            self.checksums.update(checksums)
             self.take_over(plain, foreign)
             self.branched = maker if maker is self.trainer.job.trunk else None
             return state
         return self.trainer.start()
 
-    def candidates(self) -> Iterator[tuple[bytes, Job]]:
-        """The job's own checkpoints, that of the job it takes over, its trunk's snapshot; each with what made it."""
+    def candidates(self) -> Iterator[tuple[bytes, Job, bool]]:
+        """The job's own checkpoints, that of the job it takes over, its trunk's snapshot.
+
+        Each with what made it, and whether the predictions that it tells of are this job's own.
+        """
         job = self.trainer.job
-        yield from ((payload, job) for payload in self.store.checkpoints(self.folder))
+        yield from ((payload, job, True) for payload in self.store.checkpoints(self.folder))
         if job.folder != self.folder:
-            yield from ((payload, job) for payload in self.store.checkpoints(job.folder, ours=False))
+            yield from ((payload, job, False) for payload in self.store.checkpoints(job.folder, ours=False))
         if job.branches and job.trunk is not None:
             name = snapshot_name(job.warmup_epochs)
             found = self.store.checkpoints(job.trunk.snapshot_folder, name, ours=False)
-            yield from ((payload, job.trunk) for payload in found)
+            yield from ((payload, job.trunk, False) for payload in found)
 
     def predictions_stand(self, checksums: dict[str, str]) -> bool:
         """What was predicted before the checkpoint cannot be predicted again after it."""
@@ -89,13 +94,12 @@ class Checkpoints:
 
     def take_over(self, plain: dict[str, Any], foreign: Sequence[str]) -> None:
         self.seconds_before, self.peak_bytes = plain["seconds"], plain["peak_bytes"]
-        self.checksums.update(plain["checksums"])
         self.environments = list(dict.fromkeys([*plain["environments"], *self.environments]))
         self.codes = list(dict.fromkeys([*foreign, *self.codes]))
 
     def save_snapshot(self, state: State) -> None:
         """For others to branch off. Which epoch was best so far counts from their own first epoch."""
-        payload = self.payload(replace(state, best=None), checksums={})
+        payload = self.payload(replace(state, best=None))
         self.store.write_checkpoint(self.trainer.job.snapshot_folder, payload, snapshot_name(state.epoch))
 
     def save_if_due(self, state: State) -> None:
@@ -103,17 +107,16 @@ class Checkpoints:
             self.save(state)
 
     def save(self, state: State) -> None:
-        """What a job takes over was predicted elsewhere, and is not its own to answer for."""
-        self.store.write_checkpoint(self.folder, self.payload(state, self.checksums))
+        self.store.write_checkpoint(self.folder, self.payload(state))
         self.saved = time.monotonic()
 
-    def payload(self, state: State, checksums: dict[str, str]) -> bytes:
+    def payload(self, state: State) -> bytes:
         spent = {
             "seconds": self.seconds(),
             "peak_bytes": self.peak_bytes,
             "environments": self.environments,
             "codes": self.codes,
-            "checksums": dict(checksums),
+            "checksums": self.checksums,
         }
         buffer = io.BytesIO()
         torch.save({**state_to_plain(state), **spent}, buffer)

@@ -2,14 +2,15 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from benchmark.errors import NoRoom, UserError
-from benchmark.files import NO_ROOM
-from benchmark.interrupts import EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
+from benchmark.files import NO_ROOM, cannot_write
+from benchmark.interrupts import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 from benchmark.names import unknown_name
 
 COMMANDS = ("run", "prepare", "list", "tables", "figures", "paper", "audit", "explain", "diff", "tune", "check")
@@ -77,11 +78,14 @@ def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
     except NoRoom as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is to be said to whoever left
+        return EXIT_BROKEN_PIPE
     except OSError as error:
         if error.errno in NO_ROOM:
-            print(f"error: cannot write '{error.filename}': {error.strerror}; make room and try again", file=sys.stderr)
+            print(f"error: {cannot_write(error)}", file=sys.stderr)
             return 1
-        print(f"error: '{error.filename}': {error.strerror}", file=sys.stderr)
+        print(f"error: '{error.filename}': {error.strerror}" if error.filename else f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command continues from here", file=sys.stderr)

@@ -162,7 +162,9 @@ def run_notes(columns: Sequence[Column]) -> list[str]:
     seeds_by_note: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         found = [(r, note) for r in column.records for note in record_notes(r, column)]
-        found += [(r, f"diverged ({r['diverged']})") for r in column.diverged if column.published]
+        diverged = [record for record in column.diverged if column.published]
+        found += [(r, f"diverged ({r['diverged']})") for r in diverged]
+        found += [(r, note) for r in diverged for note in reasons(r, column.code, column.torch)]
         found += [({"seed": seed}, DAMAGED) for seed in column.damaged if column.published]
         for record, note in found:
             seeds_by_note.setdefault((column.name, note), []).append(str(record["seed"]))

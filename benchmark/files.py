@@ -8,12 +8,13 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
+from filelock import FileLock, Timeout
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Nothing more can be written here, by this job or by another."""
@@ -22,6 +23,12 @@ FORSAKEN_SECONDS = 24 * 3600.0
 BLANK = "0" * 64
 SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
 DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def cannot_write(error: OSError) -> str:
+    """What the system says, and what to do about it."""
+    remedy = "make it writable" if error.errno == errno.EROFS else "make room"
+    return f"cannot write '{error.filename}': {error.strerror}; {remedy} and run the same command again"
 
 
 class Damaged(Exception):
@@ -56,12 +63,34 @@ def sync_folder(path: Path) -> None:
 
 def sweep(root: Path) -> None:
     """Remove what writers left that were killed: those of this machine that are gone, and any from days ago."""
-    for path in root.rglob(".*.tmp"):
-        found = re.search(rf"\.{re.escape(HOST)}-(\d+)\.tmp$", path.name)
-        with suppress(OSError):
-            gone = found is not None and not psutil.pid_exists(int(found[1]))
-            if gone or time.time() - path.stat().st_mtime > FORSAKEN_SECONDS:
-                path.unlink()
+    for folder, _, names in os.walk(root):  # which minds no folder that goes meanwhile
+        for path in (Path(folder, name) for name in names if re.fullmatch(r"\..*\.tmp", name)):
+            ours = re.search(rf"\.{re.escape(HOST)}-(\d+)\.tmp$", path.name)
+            with suppress(OSError):
+                gone = ours is not None and not psutil.pid_exists(int(ours[1]))
+                if gone or time.time() - path.stat().st_mtime > FORSAKEN_SECONDS:
+                    path.unlink()
+
+
+@contextmanager
+def claimed(path: Path, is_over: Callable[[], bool]) -> Iterator[bool]:
+    """Whether a lock is ours until the end of this; a dead process holds none.
+
+    It goes when what it guards is over: whoever gets it then finds nothing to do.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        if is_over():
+            path.unlink(missing_ok=True)
+        lock.release()
 
 
 def sealed(payload: bytes, place: str) -> bytes:
@@ -87,14 +116,23 @@ def write_sealed(path: Path, value: Mapping[str, Any], place: str) -> None:
     write_atomically(path, before + checksum(blank, place).hex().encode() + after)
 
 
-def read_sealed(path: Path, place: str) -> dict[str, Any] | None:
-    """What `write_sealed` wrote; None where there is no file. Raises Damaged on any other content."""
+def read_sealed(
+    path: Path, place: str, is_older: Callable[[dict[str, Any]], bool] = lambda value: False
+) -> dict[str, Any] | None:
+    """What `write_sealed` wrote; None where there is no file. Raises Damaged on any other content.
+
+    But for objects of a version that had no seals yet: `is_older` tells them from sealed ones that lost theirs.
+    """
     content = read_if_there(path)
     if content is None:
         return None
-    *_, seal = [None, *SEAL.finditer(content)]
-    if seal is None:
+    seals = list(SEAL.finditer(content))
+    if not seals:
+        older = read_json(path)
+        if older is not None and is_older(older):
+            return older
         raise Damaged("it has no checksum" if content else "it is empty")
+    seal = seals[-1]
     blank = content[: seal.start(1)] + BLANK.encode() + content[seal.end(1) :]
     if checksum(blank, place).hex().encode() != seal[1]:
         raise Damaged("its checksum is wrong")

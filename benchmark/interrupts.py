@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-EXIT_INTERRUPTED, EXIT_TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+EXIT_INTERRUPTED, EXIT_TERMINATED, EXIT_BROKEN_PIPE = (128 + number for number in (signal.SIGINT, signal.SIGTERM, 13))
 
 
 class Terminated(BaseException):

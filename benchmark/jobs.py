@@ -11,7 +11,7 @@ from benchmark.config import TaskConfig
 from benchmark.interface import Contestant
 from benchmark.schema import identity
 from benchmark.sources import Facts
-from benchmark.store import folder_of
+from benchmark.store import TRUNK, folder_of
 
 RECIPE = (
     "data",
@@ -106,12 +106,12 @@ class Job:
         """Where its files lie below the results folder."""
         own = folder_of(self.task.name, self.method, self.id, self.seed)
         own = own if self.split_seed == self.seed else own.with_name(f"{own.name}-data-{self.split_seed}")
-        return own.with_name(f"{own.name}-trunk") if self.until else own
+        return own.with_name(own.name + TRUNK) if self.until else own
 
     @property
     def snapshot_folder(self) -> Path:
         """Where the snapshots lie that it leaves."""
-        return self.folder if self.until else self.folder.with_name(f"{self.folder.name}-trunk")
+        return self.folder if self.until else self.folder.with_name(self.folder.name + TRUNK)
 
 
 @dataclass(frozen=True)

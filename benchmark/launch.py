@@ -12,7 +12,7 @@ import torch
 
 from benchmark.devices import free_memory, out_of_memory
 from benchmark.errors import NoRoom
-from benchmark.files import NO_ROOM
+from benchmark.files import NO_ROOM, cannot_write
 from benchmark.jobs import Job
 from benchmark.runner import Context, Interrupted, run_job
 from benchmark.trainer import Diverged
@@ -168,10 +168,13 @@ def run_here(context: Context, waiting: Waiting, asked: Asked, device: str) -> N
 
 def run_watched(job: Job, context: Context, device: str, watch: Watch, asked: Asked) -> None:
     """Run a job that no other process runs, and tell what happened; its failure is stored beside it."""
-    with context.store.claim(job.folder) as ours:
-        if ours:
-            watch(Event("started", job))
-        event = outcome(job, context, device, watch, asked) if ours else Event("busy", job)
+    try:
+        with context.store.claim(job.folder) as ours:
+            if ours:
+                watch(Event("started", job))
+            event = outcome(job, context, device, watch, asked) if ours else Event("busy", job)
+    except OSError as error:  # not even a lock can be written
+        event = Event("failed", job, why(job, context, device, error))
     watch(event)  # and be ended perhaps: the claim is given back by now
 
 
@@ -196,13 +199,13 @@ def outcome(job: Job, context: Context, device: str, watch: Watch, asked: Asked)
 def why(job: Job, context: Context, device: str, error: BaseException) -> dict[str, Any]:
     """The reason of a failure in a line, and all of it beside the job."""
     if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return {"reason": f"cannot write '{error.filename}': {error.strerror}", "no_room": True}
+        return {"reason": cannot_write(error), "no_room": True}
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     if out_of_memory(error):
         reason = f"{device} is out of memory: {TO_LOWER} ({reason})"
         free_memory(torch.device(device))
     try:
         context.store.write_error(job.folder, f"{traceback.format_exc()}\n{reason}\n")
-    except OSError as full:
-        return {"reason": f"{reason}; and cannot write '{full.filename}': {full.strerror}", "no_room": True}
+    except OSError as another:
+        return {"reason": f"{reason}; and {cannot_write(another)}", "no_room": another.errno in NO_ROOM}
     return {"reason": reason}

@@ -24,8 +24,8 @@ ABSENT = "absent"
 PART_OF_A_SET = 0.9
 """Classes differ in size, so that some of them may be a little less than the announced average."""
 RECORD_BYTES = 40_000
-STATES_PER_CHECKPOINT = 3
-"""Weights, momentum, and a second network at the most."""
+STATES_PER_CHECKPOINT = 6
+"""Weights, momentum, and a second network at the most, of the last epoch saved and of the one before."""
 STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
 """Weights and what the optimiser keeps of each."""
 

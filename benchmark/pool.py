@@ -35,6 +35,8 @@ class Worker:
     connection: "Connection[Any, Any]"
     device: str
     job: Job | None = None
+    told: bool = False
+    """Whether it has been asked to stop."""
 
 
 @dataclass
@@ -62,9 +64,11 @@ class Pool:
             self.ask_to_stop()
         else:
             self.hand_out()
-        ready = wait([worker.connection for worker in self.busy()], POLL_SECONDS)
+        busy = self.busy()
+        ready = wait([worker.connection for worker in busy], POLL_SECONDS)
         for index, worker in enumerate(self.workers):
-            if worker.connection in ready:
+            # A process that a worker has started may hold its connection open beyond its death.
+            if worker in busy and (worker.connection in ready or not worker.process.is_alive()):
                 self.workers[index] = self.attend(worker)
 
     def busy(self) -> list[Worker]:
@@ -80,27 +84,33 @@ class Pool:
 
     def hand_out(self) -> None:
         """Give every idle worker a job, as far as some are ready."""
-        for worker in self.workers:
-            if worker.job is None:
-                worker.job = self.waiting.take()
-                if worker.job is not None:
-                    with contextlib.suppress(OSError):  # a worker that is dead is noticed when it is attended to
-                        worker.connection.send(worker.job)
+        for index, worker in enumerate(self.workers):
+            job = None if worker.job else self.waiting.take()
+            if job is not None:
+                if not worker.process.is_alive():
+                    self.workers[index] = worker = self.replace(worker)
+                worker.job = job
+                with contextlib.suppress(OSError):  # one that has died since is noticed when it is attended to
+                    worker.connection.send(job)
 
     def ask_to_stop(self) -> None:
         """A message to a worker that has a job can mean nothing else."""
         if not self.busy():
             raise KeyboardInterrupt
         for worker in self.busy():
-            with contextlib.suppress(OSError):
-                worker.connection.send(None)
+            if not worker.told:
+                worker.told = True
+                with contextlib.suppress(OSError):
+                    worker.connection.send(None)
 
     def attend(self, worker: Worker) -> Worker:
         """Pass on what a worker says; one that died is replaced."""
         try:
-            event: Event = worker.connection.recv()
+            event: Event | None = worker.connection.recv() if worker.connection.poll() else None
         except (EOFError, OSError):
-            return self.replace(worker)
+            event = None
+        if event is None:
+            return self.mourned(worker)
         if event.kind in IDLE:
             worker.job = None
         self.waiting.hear(event)
@@ -109,10 +119,15 @@ class Pool:
     def replace(self, dead: Worker) -> Worker:
         dead.process.join()
         dead.connection.close()
+        return self.start(dead.device)
+
+    def mourned(self, dead: Worker) -> Worker:
+        """A successor for a worker that died, if there is work for one."""
         job, dead.job = dead.job, None
+        dead.process.join()
         if job is not None:
             self.mourn(job, death_of(dead.process.exitcode))
-        return self.start(dead.device) if self.waiting.jobs else dead
+        return self.replace(dead) if self.waiting.jobs else dead
 
     def mourn(self, job: Job, reason: str) -> None:
         """Try a job again whose worker died, or record what is known of the death."""
@@ -121,11 +136,14 @@ class Pool:
             self.waiting.postpone(job)
             self.waiting.watch(Event("retried", job, {"reason": reason}))
             return
-        with self.context.store.claim(job.folder) as ours:
-            if ours:
-                tail = log_tail(self.context.store, job.folder)
-                self.context.store.write_error(job.folder, f"{tail}\n{reason}\n")
+        self.record(job, reason)
         self.waiting.ended(Event("failed", job, {"reason": reason}))
+
+    def record(self, job: Job, reason: str) -> None:
+        store = self.context.store
+        with store.claim(job.folder) as ours:
+            if ours:
+                store.write_error(job.folder, f"{log_tail(store, job.folder)}\n{reason}\n")
 
     def stop(self) -> None:
         for worker in self.workers:

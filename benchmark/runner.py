@@ -19,7 +19,7 @@ from benchmark.devices import data_budget, start_memory, used_memory
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
 from benchmark.outputs import Outputs, heading
-from benchmark.provenance import codes_of, provenance
+from benchmark.provenance import codes_of, environment, provenance
 from benchmark.store import HISTORY, Store, snapshot_name
 from benchmark.trainer import Diverged, State, Trainer, network_of, trainable
 
@@ -63,6 +63,8 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
     """
     store = context.store
     if (record := store.read_record(job.folder)) is not None:
+        if job.folder not in context.awaited:
+            store.tidy(job.folder)
         if "diverged" in record:
             raise Diverged(record["diverged"])
         return
@@ -78,7 +80,8 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
         else:
             record = train(job, context, device, report)
     except Diverged as error:
-        store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance()})
+        made = {"environments": [environment(device, job.task.threads)], "codes": [job.code]}
+        store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance() | made})
         store.tidy(job.folder)
         raise
     store.write_record(job.folder, record)

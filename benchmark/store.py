@@ -1,23 +1,26 @@
 """The results folder: what is written is written whole, and a record is written last. It *is* "done"."""
 
 import csv
+import errno
 import hashlib
 import io
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from benchmark.errors import UserError
 from benchmark.files import (
     BLANK,
+    HOST,
+    NO_ROOM,
     Damaged,
+    claimed,
     read_if_there,
     read_sealed,
     say,
@@ -33,6 +36,8 @@ from benchmark.prediction import Evidence, Prediction
 
 RECORD, HISTORY, ERROR, LOG = "record.json", "history.csv", "error.txt", "log.txt"
 CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.pt", "checkpoint-before.pt"
+TRUNK = "-trunk"
+"""Ends the name of the folder where a job leaves its snapshots."""
 STALE_RECORD = "record.json.stale"
 PREDICTION, PREDICTION_VAL, PREDICTION_TRAIN = "prediction.npz", "prediction-val.npz", "prediction-train.npz"
 
@@ -55,16 +60,20 @@ class Store:
 
     def check_writable(self) -> None:
         """Fail before any training if results could not be kept."""
+        sweep(self.root)
+        probe = self.root / f".probe.{HOST}-{os.getpid()}.tmp"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            probe = self.root / f".probe-{os.getpid()}"
             probe.write_bytes(b"x")
-            probe.unlink()
-            sweep(self.root)
         except OSError as error:
+            if error.errno in NO_ROOM and error.errno != errno.EROFS:
+                raise OSError(error.errno, error.strerror, str(self.root)) from None
             raise UserError(
                 f"cannot write to results folder '{self.root}': {error.strerror}; name another with --results DIR"
             ) from None
+        finally:
+            with suppress(OSError):
+                probe.unlink()
 
     def state(self, folder: Path) -> str:
         """done: the record is there; diverged: it says that there is no result; partial: a checkpoint; new: nothing."""
@@ -73,23 +82,9 @@ class Store:
             return "diverged" if "diverged" in record else "done"
         return "partial" if self.has_checkpoint(folder) else "new"
 
-    @contextmanager
-    def claim(self, folder: Path) -> Iterator[bool]:
+    def claim(self, folder: Path) -> AbstractContextManager[bool]:
         """Whether a job's files are ours alone to write until the end of this; a dead process claims nothing."""
-        path = self.lock_path(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            if self.has_record(folder):
-                path.unlink(missing_ok=True)  # whoever claims a finished job finds it finished, and writes nothing
-            lock.release()
+        return claimed(self.lock_path(folder), lambda: self.has_record(folder))
 
     def is_claimed(self, folder: Path) -> bool:
         """By a living process; a finished job rids itself of what a dead one has left."""
@@ -99,7 +94,8 @@ class Store:
             return not ours
 
     def lock_path(self, folder: Path) -> Path:
-        return (self.root / folder).with_name(f".{folder.name}.lock")
+        """A job and its trunk share one: either may leave the snapshots."""
+        return (self.root / folder).with_name(f".{folder.name.removesuffix(TRUNK)}.lock")
 
     def has_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bool:
         return any((self.root / folder / each).is_file() for each in newest_first(name))
@@ -111,21 +107,22 @@ class Store:
     def remove_snapshot(self, folder: Path, epoch: int) -> None:
         (self.root / folder / snapshot_name(epoch)).unlink(missing_ok=True)
 
-    def remove_trunk(self, folder: Path, grown_by: Path) -> None:
+    def remove_trunk(self, folder: Path) -> None:
         """Unless another process grows it, by itself or as part of a job."""
-        there = (self.root / folder).is_dir() or self.lock_path(folder).exists()
-        if not there or self.is_claimed(grown_by):
-            return
-        with self.claim(folder) as ours:
-            if ours:
-                shutil.rmtree(self.root / folder, ignore_errors=True)
-                self.lock_path(folder).unlink(missing_ok=True)
+        if (self.root / folder).is_dir() or self.lock_path(folder).exists():
+            with self.claim(folder) as ours:
+                if ours:
+                    shutil.rmtree(self.root / folder, ignore_errors=True)
+                    self.lock_path(folder).unlink(missing_ok=True)
 
     def read_record(self, folder: Path) -> dict[str, Any] | None:
         """None where there is none, or none that can be believed; `damage` tells them apart."""
         with suppress(Damaged):
-            return read_sealed(self.root / folder / RECORD, folder.as_posix())
+            return self.read_sealed_record(folder)
         return None
+
+    def read_sealed_record(self, folder: Path) -> dict[str, Any] | None:
+        return read_sealed(self.root / folder / RECORD, folder.as_posix(), is_older_record)
 
     def has_record(self, folder: Path) -> bool:
         """Whether there is one, be it damaged or not."""
@@ -140,7 +137,7 @@ class Store:
             except Damaged as why:
                 found[path.name] = str(why)
         try:
-            record = read_sealed(self.root / folder / RECORD, folder.as_posix()) or {}
+            record = self.read_sealed_record(folder) or {}
         except Damaged as why:
             return {**found, RECORD: str(why)}
         for name, sha256 in record.get("checksums", {}).items():
@@ -152,8 +149,9 @@ class Store:
 
     def set_aside(self, folder: Path, names: Iterable[str]) -> None:
         """Damaged files of a job that we have claimed. What its record tells of is gone: so goes the record, first."""
-        damaged = set(names)
-        if not all(name.endswith(".pt") for name in damaged):
+        damaged, record = set(names), self.read_record(folder) or {}
+        kept = record.get("provenance", {}).get("weights_kept") and CHECKPOINT in damaged
+        if kept or not all(name.endswith(".pt") for name in damaged):
             set_aside(self.root / folder / RECORD)
         for name in damaged - {RECORD}:
             set_aside(self.root / folder / name)
@@ -188,7 +186,10 @@ class Store:
         """Raises Damaged where it is not the one with this checksum, by default the one in the record."""
         if sha256 is None:
             sha256 = (self.read_record(folder) or {}).get("checksums", {}).get(name)
-        content = self.read_checked(folder, name, sha256)
+        try:
+            content = self.read_checked(folder, name, sha256)
+        except Damaged as why:
+            raise Damaged(f"'{self.root / folder / name}': {why}") from None
         if content is None:
             raise FileNotFoundError(f"{folder / name}: there is no such prediction")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -266,7 +267,7 @@ class Store:
         write_sealed(self.root / place, {**value, "seal": BLANK}, place.as_posix())
 
     def read_json(self, place: Path) -> dict[str, Any] | None:
-        return read_sealed(self.root / place, place.as_posix())
+        return read_sealed(self.root / place, place.as_posix(), lambda old: "entries" in old and "torch" not in old)
 
     def paper_manifests(self) -> list[dict[str, Any]]:
         """One for each published table that was asked for so far."""
@@ -292,6 +293,11 @@ def checked_names(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     if manifest["name"] != name or not all(is_plain(part) for part in (name, manifest["task"], *parts)):
         raise Damaged("it names what cannot be in this folder")
     return manifest
+
+
+def is_older_record(record: dict[str, Any]) -> bool:
+    """Made before records had seals, which came with the codes in their provenance."""
+    return "identity" in record and "codes" not in record.get("provenance", {})
 
 
 def newest_first(name: str) -> tuple[str, ...]:

@@ -69,7 +69,6 @@ def can_branch(job: Job, store: Store) -> bool:
 def remove_trunks(jobs: Iterable[Job], store: Store) -> None:
     """What is left of trunks that none of these jobs needs any more."""
     children = [(job, job.trunk) for job in jobs if job.trunk is not None]
-    needed = {trunk.folder for job, trunk in children if store.read_record(job.folder) is None}
-    for folder, trunk in {trunk.folder: trunk for _, trunk in children}.items():
-        if folder not in needed:
-            store.remove_trunk(trunk.snapshot_folder, folder)
+    needed = {trunk.snapshot_folder for job, trunk in children if store.read_record(job.folder) is None}
+    for folder in {trunk.snapshot_folder for _, trunk in children} - needed:
+        store.remove_trunk(folder)

@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
+from benchmark.files import Damaged
 from benchmark.interface import Contestant, Method
 from benchmark.jobs import Entry, Job, Methods
 from benchmark.metrics import aurc
@@ -106,10 +107,13 @@ def recipe_hash(job: Job) -> str:
 
 
 def validation_aurc(job: Job, method: type[Contestant], store: Store) -> float | None:
-    """With the score that the method was published with; None for a run that is not there or diverged."""
+    """With the score that the method was published with; None for a run without a result that can be believed."""
     if store.state(job.folder) != "done":
         return None
-    validation = store.read_prediction(job.folder, PREDICTION_VAL)
+    try:
+        validation = store.read_prediction(job.folder, PREDICTION_VAL)
+    except (FileNotFoundError, Damaged):
+        return None
     confidence = next(iter(method.scores(validation.prediction).values()))
     return aurc(confidence, validation.prediction.logits.argmax(axis=1) != validation.labels)
 

@@ -70,11 +70,13 @@ def sources(path: Path) -> Iterator[bytes]:
 
 
 def imported(source: bytes) -> Iterator[str]:
-    """Modules of this folder."""
+    """Modules of this folder, in whatever way they are named."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            package, _, module = node.module.partition(".")
-            if package == __name__:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.removeprefix(f"{__name__}.") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = (node.module or "").removeprefix(__name__).removeprefix(".")
+            if node.level or (node.module or "").partition(".")[0] == __name__:
                 yield from [module] if module else [alias.name for alias in node.names]
 
 

@@ -2,9 +2,11 @@
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -142,7 +144,7 @@ def nothing_left(stage: Stage) -> None:
     ours = str(stage.folder)
     alive = [p.pid for p in psutil.process_iter(["cmdline"]) if any(ours in w for w in p.info["cmdline"] or ())]
     assert not alive
-    left = [path for path in stage.results.rglob("*") if path.suffix in (".tmp", ".lock")]
+    left = [path for path in stage.results.rglob("*") if path.suffix in (".tmp", ".lock", ".pt", ".txt")]
     assert not left
 
 
@@ -178,6 +180,24 @@ def test_two_at_once_share_a_trunk(tmp_path: Path) -> None:
         finish(process)
     assert run_here(*words, tmp_path / "alone").returncode == 0
     assert contents(results) == contents(tmp_path / "alone")
+    assert not [path for path in results.rglob("*") if path.suffix in (".pt", ".tmp", ".lock") or "trunk" in path.name]
+
+
+def test_two_grids_that_share_a_warm_up_only(tmp_path: Path) -> None:
+    """One has it as a job, the other puts it in front: no epoch of it is trained twice, no file written by both."""
+    from tests.conftest import TINY
+
+    task, results = tmp_path / "tiny.toml", tmp_path / "results"
+    task.write_text(TINY.replace("epochs = 4", "epochs = 30").replace("warmup_epochs = 2", "warmup_epochs = 25"))
+    start = [sys.executable, str(ROOT / "run_all.py"), "--datasets", str(task), "--seeds", "1", "--workers", "1", "-v"]
+    both = [
+        subprocess.Popen([*start, "--results", str(results), "--reference", "sat", "--methods", *methods], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for methods in (["sr", "sat", "dg"], ["sat", "dg"])
+    ]  # fmt: skip
+    said = "".join(finish(process) for process in both)
+    first = [line for line in said.splitlines() if "(SR) seed 0 epoch 1/" in line or "SR seed 0 epoch 1/" in line]
+    assert len(first) == 1, said
     assert not [path for path in results.rglob("*") if path.suffix in (".pt", ".tmp", ".lock") or "trunk" in path.name]
 
 
@@ -287,6 +307,23 @@ def test_the_last_death_is_recorded_with_the_tail_of_the_log(stage: Stage, retri
     assert "last words" in lines
     assert said in error.decode()
     assert "witness.py" in error.decode(), "where in the program it was"
+
+
+def test_a_death_is_noticed_though_a_child_of_the_worker_lives(stage: Stage, tmp_path: Path) -> None:
+    """It has inherited the worker's end of the pipe."""
+    fork = (
+        "if epoch == 1 and once():\n                child = os.fork()\n                if child == 0: time.sleep(60)\n"
+    )
+    tell = "                (HERE / 'child').write_text(str(child)); os.kill(os.getpid(), signal.SIGKILL)"
+    stage.prepare(fork + tell, count=1)
+    process = stage.start("--workers", 1)
+    stage.wait_for(lambda: any(stage.results.rglob("record.json")), process, seconds=30)
+    child = psutil.Process(int((stage.folder / "child").read_text()))
+    assert child.status() != psutil.STATUS_ZOMBIE
+    child.kill()
+    assert "its worker process died (SIGKILL" in finish(process)
+    assert without_ids(contents(stage.results)) == expected(tmp_path, 1)
+    nothing_left(stage)
 
 
 def test_out_of_memory_says_what_to_lower_and_the_others_go_on(stage: Stage) -> None:
@@ -407,3 +444,69 @@ def test_a_read_only_disk_is_refused_and_what_is_there_can_still_be_shown(
     assert f"3 jobs, {before} done already" in again.stderr
     assert without_ids(contents(stage.results)) == expected(tmp_path, 3)
     nothing_left(stage)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_file_where_a_folder_should_be_fails_its_jobs_only(stage: Stage, workers: int) -> None:
+    stage.prepare("pass", count=1)
+    (stage.results / "tiny").mkdir(parents=True)
+    (stage.results / "tiny" / "cross_entropy").write_text("in the way")
+    words = [*stage.words("--workers", workers), "--methods", "witness", "sr"]
+    result = run_all(*words)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "trying again" not in result.stderr
+    assert "tiny SR seed 0: FAILED: " in result.stderr
+    assert len(files(stage.results, "record.json")) == 1
+
+
+def test_not_even_a_folder_can_be_made(stage: Stage, tmp_path: Path, small_disk: Callable[[str], None]) -> None:
+    """A disk without a free inode: it is the claim that fails."""
+    stage.prepare("pass", count=2)
+    small_disk("size=4m,nr_inodes=6")
+    stderr = finish(stage.start("--workers", 1), 1)
+    assert stderr.splitlines()[-1].startswith("error: cannot write '")
+    assert "No space left on device; make room" in stderr.splitlines()[-1]
+    assert "trying again" not in stderr
+    small_disk("size=4m,nr_inodes=1000")
+    finish(stage.start("--workers", 1))
+    assert without_ids(contents(stage.results)) == expected(tmp_path, 2)
+
+
+def test_no_room_for_anything(stage: Stage) -> None:
+    stage.prepare("pass", count=1)
+    stderr = finish(stage.start("--workers", 0, preexec_fn=no_larger_than(0)), 1)
+    assert f"cannot write '{stage.results}': File too large; make room" in stderr
+    assert not list(stage.results.iterdir())
+
+
+def test_whoever_reads_our_output_may_leave(stage: Stage) -> None:
+    stage.prepare("pass", count=1)
+    assert run_here(*stage.words()).returncode == 0
+    command = [sys.executable, str(ROOT / "run_all.py"), "tables", "--results", str(stage.results)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, stderr = process.communicate(timeout=60)
+    assert "Traceback" not in stderr
+    assert "None" not in stderr
+
+
+def test_folders_may_go_while_another_process_begins(tmp_path: Path) -> None:
+    store, over = Store(tmp_path), threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            for name in map(str, range(20)):
+                (tmp_path / "tiny" / name / "trunk").mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(tmp_path / "tiny", ignore_errors=True)
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        for _ in range(300):
+            store.check_writable()
+    finally:
+        over.set()
+        other.join()

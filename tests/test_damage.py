@@ -259,3 +259,51 @@ def test_a_damaged_ledger_is_kept_for_people_to_look_at(tiny: Path, tmp_path: Pa
     assert f"'{path}' is damaged (its checksum is wrong): moved aside" in again.stderr
     assert path.with_name("tuned.json.damaged").read_bytes() == flipped(whole)
     assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("damage", ["flipped", "gone"])
+def test_tune_goes_on_after_damage(tiny: Path, tmp_path: Path, damage: str) -> None:
+    """The ledger is written before anything is repaired, and again behind it."""
+    common = ("tune", tiny, "sat", "--grid", "target_momentum=0.9", "--results", tmp_path / "r", "--workers", 0, "-q")
+    assert run_here(*common).returncode == 0
+    path = next((tmp_path / "r" / "tiny").rglob("prediction-val.npz"))
+    ledger, content = (tmp_path / "r" / "tune" / "tiny.json").read_bytes(), path.read_bytes()
+    path.unlink()
+    if damage == "flipped":
+        path.write_bytes(flipped(content))
+    assert run_here(*common).returncode == 0
+    assert (tmp_path / "r" / "tune" / "tiny.json").read_bytes() == ledger
+    assert path.exists() == (damage == "flipped"), "what was removed stays so"
+
+
+def test_damaged_weights_that_were_to_be_kept_are_made_again(tiny: Path, tmp_path: Path) -> None:
+    common = ("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path, "--keep-weights")
+    assert run_here(*common).returncode == 0
+    path = next(tmp_path.rglob(CHECKPOINT))
+    path.write_bytes(flipped(path.read_bytes()))
+    again = run_here(*common)
+    assert "1 jobs, 0 done already" in again.stderr
+    assert not Store(tmp_path).damage(path.parent.relative_to(tmp_path))
+    assert path.is_file()
+
+
+def test_results_of_before_there_were_seals_are_believed(finished: tuple[Path, Path], tmp_path: Path) -> None:
+    """But not a new one that has lost its seal."""
+    task, whole = finished
+    results = tmp_path / "results"
+    shutil.copytree(whole, results)
+    paths = [*results.rglob(RECORD), results / "manifests" / "tiny.json"]
+    for path in paths:
+        value = json.loads(path.read_text())
+        for table, key in ((value, "seal"), (value, "torch"), (value.get("provenance", {}), "seal")):
+            table.pop(key, None)
+        value.get("provenance", {}).pop("codes", None)
+        path.write_text(json.dumps(value, indent=1))
+    assert run_here("tables", "--results", results).returncode == 0
+    again = run_here("--datasets", task, "--methods", "sr", "sat", "--results", results)
+    assert "4 jobs, 4 done already" in again.stderr
+    assert "damaged" not in again.stderr
+    path = next((whole / "tiny").rglob(RECORD))
+    place = results / path.relative_to(whole)
+    place.write_text(path.read_text().replace('"seal"', '"seam"'))
+    assert list(Store(results).damage(place.parent.relative_to(results))) == [RECORD]

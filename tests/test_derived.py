@@ -208,7 +208,11 @@ def test_taken_over_weights_are_those_of_the_run_itself(
     assert again.aux["variance"].max() > 0, "dropout was on"
 
 
-def test_with_kept_weights_nothing_is_trained(tiny: Path, tmp_path: Path, registry: Registry) -> None:
+@pytest.mark.parametrize("checkpoint_seconds", [0, 1000])
+def test_with_kept_weights_nothing_is_trained(
+    tiny: Path, tmp_path: Path, registry: Registry, checkpoint_seconds: int
+) -> None:
+    tiny.write_text(TINY.replace("checkpoint_seconds = 0", f"checkpoint_seconds = {checkpoint_seconds}"))
     job = entries_of(tiny, registry, "MC-dropout")["MC-dropout"].jobs[0]
     context = Context(tmp_path / "r", NOWHERE, registry, awaited=frozenset([job.needs[0].folder]))
     run_job(job.needs[0], context, CPU, lambda values: None)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from benchmark.cache import Folders
 from benchmark.commands.options import amount, not_negative, positive
-from benchmark.errors import NoRoom
 from benchmark.files import say
 from benchmark.store import Store
 
@@ -195,10 +194,6 @@ def run_missing(
             launch(jobs, context, devices, watcher, asked, arguments.retries, in_workers=arguments.workers != 0)
     except Stop:
         pass
-    except NoRoom as reason:
-        raise NoRoom(
-            f"{reason}; make room in '{context.results}' and run the same command again: what is done stays done"
-        ) from None
     finally:
         watcher.close()
     return watcher.failures
