@@ -111,22 +111,6 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(unbroken: tuple[Path,
     assert not list((tmp_path / "tiny").rglob("*.tmp"))
 
 
-def test_ctrl_c_leaves_everything_resumable(unbroken: tuple[Path, Path], tmp_path: Path) -> None:
-    task, results = unbroken
-    command = [sys.executable, str(ROOT / "run_all.py"), "--datasets", str(task), "--results", str(tmp_path)]
-    process = subprocess.Popen([*command, "--workers", "2"], start_new_session=True, stderr=subprocess.PIPE,
-                               stdout=subprocess.DEVNULL, text=True)  # fmt: skip
-    while process.poll() is None and not any(tmp_path.rglob("record.json")):
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "Traceback" not in stderr
-    result = run_all("--datasets", task, "--results", tmp_path)
-    assert result.returncode == 0
-    assert predictions_and_tables(tmp_path) == predictions_and_tables(results)
-
-
 def test_plan(unbroken: tuple[Path, Path], tmp_path: Path) -> None:
     task, results = unbroken
     plan = json.loads(run_all("--datasets", task, "--results", results, "--dry-run", "--json", "--seeds", 3).stdout)
@@ -185,16 +169,6 @@ def test_a_failing_job_costs_only_itself(tiny: Path, tmp_path: Path) -> None:
     hasty = run_all(*common[:-1], tmp_path / "hasty", "--workers", 1, "--fail-fast")
     assert hasty.returncode == 1
     assert len(files(tmp_path / "hasty", "record.json")) == 1, "the second seed is never begun"
-
-
-def test_a_worker_that_dies_costs_only_its_job(tiny: Path, tmp_path: Path) -> None:
-    plugin = tmp_path / "dying.py"
-    plugin.write_text(FAILING.replace('raise RuntimeError("as planned")', "import os; os._exit(9)"))
-    result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "Brittle", "sr", "--results", tmp_path / "r",
-                     "--workers", 2)  # fmt: skip
-    assert result.returncode == 1
-    assert "worker process died" in result.stderr
-    assert len(files(tmp_path / "r", "record.json")) == 2
 
 
 def test_a_worker_killed_before_its_job_costs_only_that_job(tiny: Path, tmp_path: Path) -> None:
