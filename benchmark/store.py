@@ -38,6 +38,7 @@ RECORD, HISTORY, ERROR, LOG = "record.json", "history.csv", "error.txt", "log.tx
 CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.pt", "checkpoint-before.pt"
 TRUNK = "-trunk"
 """Ends the name of the folder where a job leaves its snapshots."""
+FOREIGN = "it names what cannot be in this folder"
 STALE_RECORD = "record.json.stale"
 PREDICTION, PREDICTION_VAL, PREDICTION_TRAIN = "prediction.npz", "prediction-val.npz", "prediction-train.npz"
 
@@ -140,7 +141,10 @@ class Store:
             record = self.read_sealed_record(folder) or {}
         except Damaged as why:
             return {**found, RECORD: str(why)}
-        for name, sha256 in record.get("checksums", {}).items():
+        checksums = record.get("checksums", {})
+        if not all(map(is_plain, checksums)):
+            return {RECORD: FOREIGN}
+        for name, sha256 in checksums.items():
             try:
                 self.read_checked(folder, name, sha256)
             except Damaged as why:
@@ -291,7 +295,7 @@ def checked_names(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     """What is read and written for a manifest lies in its results folder, whoever wrote it."""
     parts = [part for entry in manifest["entries"] for part in (entry["method"], entry["job"] or "none")]
     if manifest["name"] != name or not all(is_plain(part) for part in (name, manifest["task"], *parts)):
-        raise Damaged("it names what cannot be in this folder")
+        raise Damaged(FOREIGN)
     return manifest
 
 

@@ -22,6 +22,7 @@ from benchmark.config import DataConfig
 from benchmark.errors import MissingData
 from benchmark.launch import Event, outcome
 from benchmark.names import is_plain
+from benchmark.repair import repair
 from benchmark.runner import Context
 from benchmark.sources import get_source
 from benchmark.store import Store, folder_of
@@ -118,6 +119,17 @@ def test_a_manifest_cannot_name_what_lies_outside(tmp_path: Path, change: dict[s
     assert result.returncode == 2
     assert "it names what cannot be in this folder" in result.stderr
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_record_cannot_have_files_outside_moved(tmp_path: Path) -> None:
+    store, mine = Store(tmp_path / "results"), tmp_path / "mine.npz"
+    mine.write_bytes(b"mine")
+    folder = folder_of("toy", "ours", "id", 0)
+    store.write_record(folder, {**record(0, {"SR": (0.1, 0.1)}), "checksums": {"../../../../../mine.npz": "0"}})
+    assert list(store.damage(folder)) == ["record.json"]
+    repair(folder, store, print)
+    assert mine.read_bytes() == b"mine"
+    assert not store.has_record(folder)
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../x", "/x", "a/b", "a\\b", ".hidden", "-flag", "a\0b", "a\nb"])
