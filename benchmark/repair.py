@@ -38,9 +38,7 @@ def stale_jobs(jobs: Iterable[Job], store: Store) -> list[Job]:
 
 
 def set_stale_aside(jobs: Sequence[Job], store: Store) -> None:
-    torch = installed_torch()
     for job in jobs:
         with store.claim(job.folder) as ours:
-            record = store.read_record(job.folder) if ours else None
-            if record is not None and reasons(record, job.code, torch):
+            if ours and stale_jobs([job], store):
                 store.set_stale_aside(job.folder)

@@ -239,9 +239,6 @@ class Store:
                 if ours:
                     set_aside(path)
 
-    def read_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bytes | None:
-        return next(self.checkpoints(folder, name), None)
-
     def write_error(self, folder: Path, text: str) -> None:
         write_atomically(self.root / folder / ERROR, text.encode())
 

@@ -231,7 +231,7 @@ def test_keep_weights_keeps_a_checkpoint_that_predicts_the_same(tiny: Path, tmp_
     stored = Store(tmp_path).read_prediction(job.folder, PREDICTION)
     assert (logits.numpy() == stored.prediction.logits).all()
     context.store.tidy(job.folder)
-    assert context.store.read_checkpoint(job.folder) is not None, "weights that were asked for stay"
+    assert next(context.store.checkpoints(job.folder), None) is not None, "weights that were asked for stay"
 
 
 def test_a_crash_between_record_and_clean_up_leaves_nothing_for_good(
