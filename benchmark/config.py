@@ -151,6 +151,22 @@ class BoundConfig:
 
 
 @dataclass(frozen=True)
+class ResourcesConfig:
+    """What a job of the task takes of a cluster's node. It changes no result."""
+
+    cpus: float = 0.0
+    """0: as many as it has threads."""
+    gpus: float = 1.0
+    """Where the cluster has GPUs; a small network may share one: 0.25."""
+    memory_gb: float = 0.0
+    """0: nothing is reserved."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            check(value >= 0, f"{name} must not be negative, got {value:g}")
+
+
+@dataclass(frozen=True)
 class TaskConfig:
     name: str
     title: str
@@ -188,6 +204,7 @@ class TaskConfig:
     checkpoint_seconds: float = 60.0
     """An interrupted job loses at most about this much work."""
     bound: BoundConfig = BoundConfig()
+    resources: ResourcesConfig = ResourcesConfig()
     method: dict[str, Any] = field(default_factory=dict)
     """Settings by method file (for all its labels) or by label."""
     tune: dict[str, Any] = field(default_factory=dict)

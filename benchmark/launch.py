@@ -138,8 +138,9 @@ def launch(
     retries: int = 0,
     *,
     in_workers: bool = True,
+    ray: str = "",
 ) -> None:
-    """Run every job, one worker process per entry of `devices`, or one after the other in this process.
+    """Run every job, one worker process per entry of `devices`, or one after the other in this process, or on Ray.
 
     A job that fails costs only those that need it. Ends with KeyboardInterrupt when it was asked to.
     """
@@ -149,7 +150,12 @@ def launch(
     waiting = Waiting(list(jobs), watch, finished=lambda folder: store.state(folder) in ("done", "diverged"))
     if not context.keep_trunks:
         waiting.release = store.remove_snapshot
-    if in_workers:
+    if ray:
+        from benchmark.cluster import RayPool, connected
+
+        with connected(ray, len(devices)) as engine:
+            RayPool(engine, context, waiting, asked, retries).run()
+    elif in_workers:
         Pool(context, waiting, asked, retries).run(devices[: len(jobs)])
     else:
         run_here(context, waiting, asked, devices[0])

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -30,6 +30,32 @@ SECONDS_TO_END = 10.0
 
 
 @dataclass
+class Mourning:
+    """What becomes of jobs whose process died."""
+
+    context: Context
+    waiting: Waiting
+    retries: int = 0
+    deaths: Counter[Path] = field(default_factory=Counter)
+
+    def mourn(self, job: Job, reason: str) -> None:
+        """Try it again, or record what is known of the death."""
+        self.deaths[job.folder] += 1
+        if self.deaths[job.folder] <= self.retries:
+            self.waiting.postpone(job)
+            self.waiting.watch(Event("retried", job, {"reason": reason}))
+            return
+        self.record(job, reason)
+        self.waiting.ended(Event("failed", job, {"reason": reason}))
+
+    def record(self, job: Job, reason: str) -> None:
+        store = self.context.store
+        with store.claim(job.folder) as ours:
+            if ours:
+                store.write_error(job.folder, f"{log_tail(store, job.folder)}\n{reason}\n")
+
+
+@dataclass
 class Worker:
     process: SpawnProcess
     connection: "Connection[Any, Any]"
@@ -48,7 +74,9 @@ class Pool:
     asked: Asked
     retries: int = 0
     workers: list[Worker] = field(default_factory=list)
-    deaths: Counter[Path] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.mourning = Mourning(self.context, self.waiting, self.retries)
 
     def run(self, devices: Sequence[str]) -> None:
         try:
@@ -126,24 +154,8 @@ class Pool:
         job, dead.job = dead.job, None
         dead.process.join()
         if job is not None:
-            self.mourn(job, death_of(dead.process.exitcode))
+            self.mourning.mourn(job, death_of(dead.process.exitcode))
         return self.replace(dead) if self.waiting.jobs else dead
-
-    def mourn(self, job: Job, reason: str) -> None:
-        """Try a job again whose worker died, or record what is known of the death."""
-        self.deaths[job.folder] += 1
-        if self.deaths[job.folder] <= self.retries:
-            self.waiting.postpone(job)
-            self.waiting.watch(Event("retried", job, {"reason": reason}))
-            return
-        self.record(job, reason)
-        self.waiting.ended(Event("failed", job, {"reason": reason}))
-
-    def record(self, job: Job, reason: str) -> None:
-        store = self.context.store
-        with store.claim(job.folder) as ours:
-            if ours:
-                store.write_error(job.folder, f"{log_tail(store, job.folder)}\n{reason}\n")
 
     def stop(self) -> None:
         for worker in self.workers:
@@ -200,3 +212,17 @@ def print_to(path: Path) -> None:
         with path.open("ab") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+
+
+@contextlib.contextmanager
+def printed_to(path: Path) -> Iterator[None]:
+    """The same for a while, in a process that is not ours alone."""
+    before = [os.dup(number) for number in (1, 2)]
+    print_to(path)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        for number, old in zip((1, 2), before, strict=True):
+            os.dup2(old, number)
+            os.close(old)

@@ -51,9 +51,12 @@ class Context:
     awaited: frozenset[Path] = frozenset()
     """Folders of jobs whose final weights another job starts from; they go when the command ends."""
 
+    base: Path | None = None
+    """Where results are read that are not in `results`: an attempt writes to a folder of its own."""
+
     @property
     def store(self) -> Store:
-        return Store(self.results)
+        return Store(self.results, self.base)
 
 
 def run_job(job: Job, context: Context, device: torch.device, report: Report) -> None:

@@ -58,6 +58,12 @@ class Store:
     """A results folder. Jobs are named by their folder below it."""
 
     root: Path
+    base: Path | None = None
+    """Where to read what is not below `root`; nothing is ever written there."""
+
+    def find(self, folder: Path, name: str) -> Path:
+        own = self.root / folder / name
+        return own if self.base is None or own.exists() else self.base / folder / name
 
     def check_writable(self) -> None:
         """Fail before any training if results could not be kept."""
@@ -99,7 +105,7 @@ class Store:
         return (self.root / folder).with_name(f".{folder.name.removesuffix(TRUNK)}.lock")
 
     def has_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bool:
-        return any((self.root / folder / each).is_file() for each in newest_first(name))
+        return any(self.find(folder, each).is_file() for each in newest_first(name))
 
     def remove_checkpoint(self, folder: Path) -> None:
         for name in newest_first(CHECKPOINT):
@@ -123,11 +129,11 @@ class Store:
         return None
 
     def read_sealed_record(self, folder: Path) -> dict[str, Any] | None:
-        return read_sealed(self.root / folder / RECORD, folder.as_posix(), is_older_record)
+        return read_sealed(self.find(folder, RECORD), folder.as_posix(), is_older_record)
 
     def has_record(self, folder: Path) -> bool:
         """Whether there is one, be it damaged or not."""
-        return (self.root / folder / RECORD).is_file()
+        return self.find(folder, RECORD).is_file()
 
     def damage(self, folder: Path) -> dict[str, str]:
         """The files of a job that are not what was written, and how one can tell."""
@@ -193,7 +199,7 @@ class Store:
         try:
             content = self.read_checked(folder, name, sha256)
         except Damaged as why:
-            raise Damaged(f"'{self.root / folder / name}': {why}") from None
+            raise Damaged(f"'{self.find(folder, name)}': {why}") from None
         if content is None:
             raise FileNotFoundError(f"{folder / name}: there is no such prediction")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
@@ -203,7 +209,7 @@ class Store:
 
     def read_checked(self, folder: Path, name: str, sha256: str | None) -> bytes | None:
         """None where there is no such file: predictions may be removed to save room."""
-        content = read_if_there(self.root / folder / name)
+        content = read_if_there(self.find(folder, name))
         if content is not None and sha256 not in (None, hashlib.sha256(content).hexdigest()):
             raise Damaged("its checksum is wrong" if content else "it is empty")
         return content
@@ -228,15 +234,16 @@ class Store:
 
     def checkpoints(self, folder: Path, name: str = CHECKPOINT, *, ours: bool = True) -> Iterator[bytes]:
         """The whole ones, newest first. Damaged ones are passed over; those of a job we have claimed, moved aside."""
-        for each in newest_first(name):
-            path = self.root / folder / each
+        roots = [root for root in (self.root, self.base) if root is not None]
+        for path in (root / folder / each for root in roots for each in newest_first(name)):
             try:
                 content = read_if_there(path)
                 if content is not None:
-                    yield unsealed(content, place_of(folder, each))
+                    yield unsealed(content, place_of(folder, path.name))
             except Damaged as why:
-                say(f"'{path}' is damaged ({why}): {'moved aside' if ours else 'passed over'}")
-                if ours:
+                movable = ours and path.is_relative_to(self.root)
+                say(f"'{path}' is damaged ({why}): {'moved aside' if movable else 'passed over'}")
+                if movable:
                     set_aside(path)
 
     def write_error(self, folder: Path, text: str) -> None:

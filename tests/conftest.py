@@ -26,7 +26,12 @@ ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = Folders(Path("nowhere"), Path("nowhere"))
 """For tasks whose images are made in memory."""
 PLENTY = 10**12
-NEEDS = {"latex": "pdflatex installed", "browser": "Chromium and playwright installed", "crash": "minutes to spare"}
+NEEDS = {
+    "latex": "pdflatex installed",
+    "browser": "Chromium and playwright installed",
+    "ray": "Ray installed",
+    "crash": "minutes to spare",
+}
 """What the tests of a marker need."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 

@@ -34,6 +34,13 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         "other in this process, for a debugger; results do not depend on it",
     )
     parser.add_argument(
+        "--ray",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help="run the jobs on Ray: on this machine, or on the cluster at ADDRESS ('auto', ray://HOST:10001)",
+    )
+    parser.add_argument(
         "--retries",
         type=not_negative,
         default=1,
@@ -191,7 +198,9 @@ def run_missing(
     watcher = Watcher(jobs, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
     try:
         with patient_interrupts(watcher.stopping) as asked:
-            launch(jobs, context, devices, watcher, asked, arguments.retries, in_workers=arguments.workers != 0)
+            here = arguments.workers == 0
+            ray = arguments.ray or ""
+            launch(jobs, context, devices, watcher, asked, arguments.retries, in_workers=not here, ray=ray)
     except Stop:
         pass
     finally:
