@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from benchmark.errors import NoRoom, UserError
+from benchmark.errors import NoRoom, Unreachable, UserError
 from benchmark.files import NO_ROOM, cannot_write
 from benchmark.interrupts import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 from benchmark.names import unknown_name
+from benchmark.remote import mirrored
 
 COMMANDS = ("run", "prepare", "list", "tables", "figures", "paper", "audit", "explain", "diff", "tune", "check")
 """Each a module of benchmark.commands; `run` is meant when none is named."""
@@ -70,12 +71,12 @@ def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
     try:
         arguments = parse(argv, examples)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")
-        with raised_termination():
+        with raised_termination(), mirrored(arguments):
             return int(command.run(arguments, make_registry))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except NoRoom as error:
+    except (NoRoom, Unreachable) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:

@@ -1,25 +1,36 @@
 """The same jobs on a Ray cluster. Ray places work and says when it ended; what is finished, the store says."""
 
 import os
+import socket
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmark.attempts import Attempt, recover
-from benchmark.errors import UserError
+from benchmark.ahead import cores
+from benchmark.attempts import Attempts, new_attempt, workplace
+from benchmark.code import core_hash
+from benchmark.errors import UserError, brief
+from benchmark.files import HOST
+from benchmark.interrupts import raised_termination
 from benchmark.jobs import Job
-from benchmark.launch import POLL_SECONDS, Asked, Event, Waiting, outcome
+from benchmark.launch import POLL_SECONDS, Asked, Event, Kind, Waiting, outcome
 from benchmark.pool import Mourning, printed_to
+from benchmark.remote import Mirror
 from benchmark.runner import Context
 from benchmark.store import LOG
 
+Told = tuple[str, Kind, dict[str, Any]]
+"""Attempt, kind and values of an event."""
+CONNECT_SECONDS = 5.0
+MORE = 4
 NODE_WORDS = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 """What Ray calls on a node what a task asks for."""
 
 
 @contextmanager
-def connected(address: str, workers: int | None) -> Iterator[Any]:
+def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
     """Ray: a local one of its own (`local`), a cluster of this machine (`auto`) or one at an address."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -27,53 +38,89 @@ def connected(address: str, workers: int | None) -> Iterator[Any]:
     except ImportError:
         raise UserError('--ray needs Ray, which is not installed: pip install -e ".[ray]"') from None
     how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    how |= {"num_cpus": workers, "include_dashboard": False} if address == "local" else {"address": address}
+    if address == "local":
+        how |= {"num_cpus": num_cpus, "include_dashboard": False}
+    else:
+        how["address"] = reachable(address)
     try:
         ray.init(**how)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"no Ray cluster at '{address}' ({reason}); start one with: ray start --head") from None
+        raise no_cluster(address, brief(error)) from None
     try:
-        yield ray
+        with raised_termination():  # Ray's own answer to SIGTERM would not tell our workers
+            yield ray
     finally:
         ray.shutdown()
+
+
+def reachable(address: str) -> str:
+    """Ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+        except OSError as error:
+            raise no_cluster(address, brief(error)) from None
+    elif address != "auto":
+        raise UserError(f"--ray {address}: expected nothing, auto, HOST:PORT or ray://HOST:PORT")
+    return address
+
+
+def no_cluster(address: str, reason: str) -> UserError:
+    return UserError(f"no Ray cluster at '{address}' ({reason}); start one with: ray start --head")
 
 
 class Board:
     """Where workers report, and where they read whether a person wants to stop; an actor of Ray's."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.events: list[Told] = []
         self.stopping = False
 
-    def tell(self, attempt: str, values: dict[str, Any]) -> bool:
-        self.events.append((attempt, values))
+    def tell(self, attempt: str, kind: Kind, values: dict[str, Any]) -> bool:
+        self.events.append((attempt, kind, values))
         return self.stopping
 
-    def drain(self, stopping: bool) -> list[tuple[str, dict[str, Any]]]:
+    def drain(self, stopping: bool) -> list[Told]:
         found, self.events, self.stopping = self.events, [], stopping
         return found
 
 
-def run_attempt(job: Job, context: Context, attempt: str, board: Any) -> tuple[str, dict[str, Any]]:
+def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board: Any) -> tuple[str, dict[str, Any]]:
     """In a worker of Ray's: returns the word for how it ended, and the reason."""
     import ray
     import torch
 
-    device = "cuda:0" if ray.get_gpu_ids() and torch.cuda.is_available() else "cpu"
-    stopping = [False]
+    place: Any = ray.get_runtime_context()
+    assigned = place.get_assigned_resources()
+    device = "cuda:0" if "GPU" in assigned and torch.cuda.is_available() else "cpu"
+    context = replace(context, jobs_per_device=neighbours(assigned))
+    ray.get(board.tell.remote(attempt, "started", {}))
+    if code != code_of(job, context):
+        return "failed", {"reason": f"{HOST} has another version of the code; install the same on every node"}
+    stopping, sent = False, time.monotonic()
+    with workplace(job, context, attempt) as (context, send), printed_to(context.store.root / job.folder / LOG):
 
-    def watch(event: Event) -> None:
-        stopping[0] = ray.get(board.tell.remote(attempt, event.values))
+        def watch(event: Event) -> None:
+            nonlocal stopping, sent
+            if event.values["epochs_done"] in job.snapshots or time.monotonic() - sent >= job.task.checkpoint_seconds:
+                send()
+                sent = time.monotonic()
+            stopping = ray.get(board.tell.remote(attempt, event.kind, event.values))
 
-    with printed_to(context.store.root / job.folder / LOG):
-        event = outcome(job, context, device, watch, lambda: stopping[0])
+        event = outcome(job, context, device, watch, lambda: stopping)
+        send()
     return event.kind, event.values
+
+
+def code_of(job: Job, context: Context) -> list[str]:
+    return [core_hash(), context.methods.code_hash(job.method)]
 
 
 @dataclass
 class Running:
-    attempt: Attempt
+    job: Job
+    attempt: str
     claim: ExitStack
 
 
@@ -86,16 +133,22 @@ class RayPool:
     waiting: Waiting
     asked: Asked
     retries: int = 0
+    gpus: bool = True
+    """Whether to use those that the cluster has."""
+    mirror: Mirror | None = None
     running: dict[Any, Running] = field(default_factory=dict)
 
-    def run(self) -> None:
-        nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-        check_fits(self.waiting.jobs, nodes)
-        self.has_gpus = any(node.get("GPU", 0) for node in nodes)
-        recover(self.context.store)
+    def __post_init__(self) -> None:
+        self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        self.has_gpus = self.gpus and any(node.get("GPU", 0) for node in self.nodes)
+        self.attempts = Attempts(self.context.store, self.mirror)
+        self.mourning = Mourning(self.context, self.waiting, self.retries)
         self.board = self.ray.remote(num_cpus=0)(Board).remote()
         self.task = self.ray.remote(max_retries=0)(run_attempt)
-        self.mourning = Mourning(self.context, self.waiting, self.retries)
+
+    def run(self) -> None:
+        check_fits(self.waiting.jobs, self.nodes, self.has_gpus)
+        self.attempts.recover()
         try:
             while self.waiting.jobs or self.running:
                 self.turn()
@@ -112,48 +165,64 @@ class RayPool:
         self.listen(stopping)
         for reference in ready:
             self.settle(reference)
+        if not self.running:
+            time.sleep(POLL_SECONDS)  # for what another process does
 
     def submit(self) -> None:
-        while (job := self.waiting.take()) is not None:
+        """In their order, and not many more than can run: a job that waits is claimed all the same."""
+        while len(self.running) < 2 * self.room() + MORE and (job := self.waiting.take()) is not None:
             claim = ExitStack()
             if not claim.enter_context(self.context.store.claim(job.folder)):
                 claim.close()
                 self.waiting.hear(Event("busy", job))
                 continue
-            attempt = Attempt(self.context.store, job)
-            context = replace(self.context, results=attempt.root, base=self.context.results)
-            reference = self.task.options(**resources(job, self.has_gpus)).remote(job, context, attempt.id, self.board)
-            self.running[reference] = Running(attempt, claim)
-            self.waiting.hear(Event("started", job))
+            attempt = new_attempt()
+            task = self.task.options(**resources(job, self.has_gpus))
+            reference = task.remote(job, self.context, attempt, code_of(job, self.context), self.board)
+            self.running[reference] = Running(job, attempt, claim)
+
+    def room(self) -> int:
+        """Jobs that the cluster may hold at a time, by its cores."""
+        return int(self.ray.cluster_resources().get("CPU", 0))
 
     def listen(self, stopping: bool) -> None:
-        """Epochs, as far as they belong to attempts that still count."""
-        current = {running.attempt.id: running.attempt for running in self.running.values()}
-        for name, values in self.ray.get(self.board.drain.remote(stopping)):
-            if name in current:
-                current[name].publish_snapshots()
-                self.waiting.hear(Event("epoch", current[name].job, values))
+        """What happens in attempts that still count."""
+        current = {running.attempt: running for running in self.running.values()}
+        for attempt, kind, values in self.ray.get(self.board.drain.remote(stopping)):
+            if attempt in current:
+                job = current[attempt].job
+                if values.get("epochs_done") in job.snapshots:
+                    self.attempts.publish_snapshots(attempt, job)
+                self.waiting.hear(Event(kind, job, values))
 
     def settle(self, reference: Any) -> None:
+        """However it ended, what is there is published, and given back."""
         running = self.running.pop(reference)
-        job = running.attempt.job
         try:
             kind, values = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            running.attempt.publish()
-            running.claim.close()
-            self.mourning.mourn(job, f"its worker was lost ({type(error).__name__})")
-            return
-        running.attempt.publish()
-        running.claim.close()
-        self.waiting.hear(Event(kind, job, values))
+            kind, values = "lost", {"reason": f"its worker was lost ({type(error).__name__})"}
+        self.give_back(running)
+        if kind == "lost":
+            self.mourning.mourn(running.job, values["reason"])
+        elif kind == "done" and not running.job.until and not self.context.store.has_record(running.job.folder):
+            reason = f"nothing of it is in '{self.context.results}': let all nodes share that folder, or use a URL"
+            self.waiting.hear(Event("failed", running.job, {"reason": reason}))
+        else:
+            self.waiting.hear(Event(kind, running.job, values))
+
+    def give_back(self, running: Running) -> None:
+        with running.claim:
+            self.attempts.publish(running.attempt)
+            if running.job.folder not in self.context.awaited:
+                self.context.store.tidy(running.job.folder)
 
     def stop(self) -> None:
-        for reference, running in self.running.items():
+        for reference in self.running:
             with suppress(Exception):
                 self.ray.cancel(reference, force=True)
-            running.attempt.publish()
-            running.claim.close()
+        for running in self.running.values():
+            self.give_back(running)
 
 
 def resources(job: Job, has_gpus: bool) -> dict[str, Any]:
@@ -167,9 +236,13 @@ def resources(job: Job, has_gpus: bool) -> dict[str, Any]:
     return found
 
 
-def check_fits(jobs: Iterable[Job], nodes: Sequence[dict[str, float]]) -> None:
+def neighbours(assigned: dict[str, float]) -> int:
+    """Jobs that may share this one's device, itself included."""
+    return max(1, int(1 / assigned["GPU"] if "GPU" in assigned else cores() / assigned["CPU"]))
+
+
+def check_fits(jobs: Iterable[Job], nodes: Sequence[dict[str, float]], has_gpus: bool) -> None:
     """A job that no node can hold would wait for ever."""
-    has_gpus = any(node.get("GPU", 0) for node in nodes)
     for job in {job.task.name: job for job in jobs}.values():
         needed = {NODE_WORDS[name]: amount for name, amount in resources(job, has_gpus).items()}
         if not any(all(node.get(name, 0) >= amount for name, amount in needed.items()) for node in nodes):

@@ -19,5 +19,9 @@ class MissingData(UserError):
     """A data set is not there. A plan can still be shown."""
 
 
+class Unreachable(Exception):
+    """The place where results are kept does not answer; they are kept here until it does."""
+
+
 class NoRoom(Exception):
     """Nothing more can be written to the results; what is there stays, and the same command goes on from it."""

@@ -4,7 +4,7 @@ import csv
 from dataclasses import dataclass
 from functools import lru_cache
 
-from benchmark.config import CONFIG_DIR
+from benchmark.tasks import CONFIG_DIR
 
 FOLDER = CONFIG_DIR / "published"
 

@@ -14,6 +14,7 @@ from benchmark.devices import free_memory, out_of_memory
 from benchmark.errors import NoRoom
 from benchmark.files import NO_ROOM, cannot_write
 from benchmark.jobs import Job
+from benchmark.remote import Mirror
 from benchmark.runner import Context, Interrupted, run_job
 from benchmark.trainer import Diverged
 
@@ -129,6 +130,18 @@ def branching_point(job: Job) -> tuple[Path, int] | None:
     return (job.trunk.snapshot_folder, job.warmup_epochs) if job.branches and job.trunk else None
 
 
+@dataclass(frozen=True)
+class OnRay:
+    """Which Ray, and what of it to use."""
+
+    address: str
+    num_cpus: int | None = None
+    """Of a local one; None: all that the machine has."""
+    gpus: bool = True
+    mirror: Mirror | None = None
+    """Of the results, where they are at a URL."""
+
+
 def launch(
     jobs: Sequence[Job],
     context: Context,
@@ -138,7 +151,7 @@ def launch(
     retries: int = 0,
     *,
     in_workers: bool = True,
-    ray: str = "",
+    ray: OnRay | None = None,
 ) -> None:
     """Run every job, one worker process per entry of `devices`, or one after the other in this process, or on Ray.
 
@@ -153,8 +166,8 @@ def launch(
     if ray:
         from benchmark.cluster import RayPool, connected
 
-        with connected(ray, len(devices)) as engine:
-            RayPool(engine, context, waiting, asked, retries).run()
+        with connected(ray.address, ray.num_cpus) as engine:
+            RayPool(engine, context, waiting, asked, retries, ray.gpus, ray.mirror).run()
     elif in_workers:
         Pool(context, waiting, asked, retries).run(devices[: len(jobs)])
     else:

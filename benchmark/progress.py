@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -22,15 +23,18 @@ class Pace:
     """Epochs to go, and what an epoch of each task has taken so far."""
 
     jobs: Sequence[Job]
-    workers: int
 
     def __post_init__(self) -> None:
+        self.running: set[Path] = set()
+        self.at_a_time = 1
         self.to_go = {job.folder: job.epochs for job in self.jobs}
         self.last_seen = dict.fromkeys(self.to_go, 0.0)
         self.seconds = {job.task.name: 0.0 for job in self.jobs}
         self.epochs = {job.task.name: 0 for job in self.jobs}
 
     def started(self, job: Job) -> None:
+        self.running.add(job.folder)
+        self.at_a_time = max(self.at_a_time, len(self.running))
         self.last_seen[job.folder] = time.monotonic()
 
     def epoch(self, job: Job, epochs_done: int) -> None:
@@ -41,7 +45,11 @@ class Pace:
         self.last_seen[job.folder] = now
         self.to_go[job.folder] = left
 
+    def stopped(self, job: Job) -> None:
+        self.running.discard(job.folder)
+
     def finished(self, job: Job) -> None:
+        self.stopped(job)
         self.to_go[job.folder] = 0
 
     def eta(self) -> str:
@@ -51,7 +59,7 @@ class Pace:
             return "?"
         typical = sum(self.seconds.values()) / seen
         each = {name: self.seconds[name] / count if count else typical for name, count in self.epochs.items()}
-        return duration(sum(self.to_go[job.folder] * each[job.task.name] for job in self.jobs) / self.workers)
+        return duration(sum(self.to_go[job.folder] * each[job.task.name] for job in self.jobs) / self.at_a_time)
 
 
 @dataclass
@@ -59,7 +67,6 @@ class Watcher:
     """Follows the events of a launch and tells a person."""
 
     jobs: Sequence[Job]
-    workers: int
     quiet: bool = False
     verbose: bool = False
     fail_fast: bool = False
@@ -68,7 +75,7 @@ class Watcher:
     shared: bool = False
 
     def __post_init__(self) -> None:
-        self.pace = Pace(self.jobs, self.workers)
+        self.pace = Pace(self.jobs)
         self.live = sys.stderr.isatty() and not self.quiet
         layout = "{n_fmt}/{total_fmt} jobs |{bar:8}| {desc}"
         self.bar = tqdm(total=len(self.jobs), disable=not self.live, leave=False, dynamic_ncols=True, bar_format=layout)
@@ -78,11 +85,14 @@ class Watcher:
             self.pace.started(event.job)
         elif event.kind == "epoch":
             self.after_epoch(event)
+        elif event.kind == "stopped":
+            self.pace.stopped(event.job)
         elif event.kind == "busy":
             self.beside_another()
         elif event.kind == "retried":
+            self.pace.stopped(event.job)
             self.bar.write(f"{self.name(event.job)}: {event.values['reason']}; trying again", file=sys.stderr)
-        elif event.kind != "stopped":
+        else:
             self.after_job(event)
 
     def after_epoch(self, event: Event) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmark.config import CONFIG_DIR, TaskConfig
+from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.figures import published_figures
 from benchmark.names import match_labels, match_name
 from benchmark.schema import build, check
 from benchmark.tables import ALL_SHOWN
+from benchmark.tasks import CONFIG_DIR
 
 TABLE_DIR = CONFIG_DIR / "tables"
 SCALES = {"paper": "", "cpu": "-cpu"}

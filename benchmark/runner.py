@@ -53,6 +53,8 @@ class Context:
 
     base: Path | None = None
     """Where results are read that are not in `results`: an attempt writes to a folder of its own."""
+    url: str = ""
+    """Where workers of other machines find the results and leave theirs, if not in `results`."""
 
     @property
     def store(self) -> Store:

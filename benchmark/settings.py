@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmark.config import TaskConfig, load_task
+from benchmark.config import TaskConfig
 from benchmark.figures import FOLDER
 from benchmark.jobs import Methods
 from benchmark.names import match_labels
@@ -13,6 +13,7 @@ from benchmark.planner import label_owners, resolve_config
 from benchmark.published import SCALES
 from benchmark.schema import build
 from benchmark.sheet import Sheet
+from benchmark.tasks import load_task
 
 
 @dataclass(frozen=True)

@@ -259,11 +259,8 @@ class Store:
             (self.root / folder / name).unlink(missing_ok=True)
         return True
 
-    def write_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
-        self.replace_json(Path("manifests", f"{name}.json"), manifest)
-
-    def write_paper_manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
-        self.replace_json(Path("paper", f"{name}.json"), manifest)
+    def write_manifest(self, name: str, manifest: Mapping[str, Any], folder: str = "manifests") -> None:
+        self.replace_json(Path(folder, f"{name}.json"), manifest)
 
     def replace_json(self, place: Path, value: Mapping[str, Any]) -> None:
         """Write an object over the one before; if that is damaged, it is moved aside for people to look at."""

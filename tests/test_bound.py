@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from benchmark.bound import ClassMoments, follow, generalisation_bound, margin_hinge, selective_loss
-from benchmark.config import BoundConfig, load_task
+from benchmark.config import BoundConfig
 from benchmark.data import prepare
 from benchmark.planner import plan
 from benchmark.plots import bound
 from benchmark.plots.runs import load_runs
 from benchmark.plots.style import NotDrawn, house_style
 from benchmark.store import Store
+from benchmark.tasks import load_task
 from benchmark.trainer import Trainer, network_of
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, data_hash, run_here

@@ -6,12 +6,12 @@ from typing import Literal
 
 import pytest
 
-from benchmark.config import load_task, load_tasks, task_names
 from benchmark.errors import UserError
 from benchmark.jobs import Job
 from benchmark.names import match_labels, match_name
 from benchmark.planner import label_owners, plan, resolve_config
 from benchmark.schema import build, identity, later
+from benchmark.tasks import load_task, load_tasks, task_names
 from methods import Registry
 
 REGISTRY = Registry()

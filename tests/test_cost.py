@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.config import load_task
 from benchmark.cost import Paces, device_hours, known_paces
 from benchmark.jobs import Job
 from benchmark.planner import plan
 from benchmark.sources import describe
 from benchmark.store import RECORD, Store
+from benchmark.tasks import load_task
 from benchmark.trunks import share_warmups
 from methods import Registry
 from tests.conftest import run_here

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark.config import load_task
 from benchmark.files import Damaged
 from benchmark.jobs import Job
 from benchmark.planner import plan
 from benchmark.runner import Context, Interrupted, run_job
 from benchmark.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
+from benchmark.tasks import load_task
 from benchmark.trunks import share_warmups
 from methods import Registry
 from tests.conftest import NOWHERE, TINY, data_hash, run_here

@@ -11,12 +11,13 @@ import torch
 
 from benchmark import rng
 from benchmark.cache import Folders
-from benchmark.config import AugmentConfig, DataConfig, load_task
+from benchmark.config import AugmentConfig, DataConfig
 from benchmark.data import DataSet, batch_bounds, facts_of, load, prepare
 from benchmark.devices import choose_devices, data_budget
 from benchmark.errors import UserError
 from benchmark.pixels import Resident, Streamed
 from benchmark.sources import Images, Loaded
+from benchmark.tasks import load_task
 from benchmark.trainer import Trainer
 from tests.conftest import NOWHERE, PLENTY
 from tests.image_sets import WNIDS, write_celeba, write_imagenet

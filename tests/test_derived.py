@@ -10,7 +10,6 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from benchmark.config import load_task
 from benchmark.devices import DEFAULTS
 from benchmark.errors import UserError
 from benchmark.evaluate import measure
@@ -20,6 +19,7 @@ from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from benchmark.sources import describe
 from benchmark.store import Store, at_epoch
+from benchmark.tasks import load_task
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here, tables_of
 from tests.test_grid import files, predictions_and_tables

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmark.cli import main, parse
-from benchmark.config import TaskConfig, load_task, task_names
+from benchmark.config import TaskConfig
 from benchmark.errors import UserError
+from benchmark.tasks import load_task, task_names
 from run_all import make_registry
 from tests.conftest import TINY
 

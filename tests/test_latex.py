@@ -9,12 +9,12 @@ import pytest
 from benchmark import render
 from benchmark.audit import audit
 from benchmark.columns import load_columns
-from benchmark.config import load_task
 from benchmark.published import load_tables
 from benchmark.settings import settings_sheets
 from benchmark.significance import build_statistics
 from benchmark.store import Store
 from benchmark.tables import complete
+from benchmark.tasks import load_task
 from benchmark.tuning import Trial, add_to_ledger, ledger_sheets
 from benchmark.verdicts import build_companion
 from methods import Registry

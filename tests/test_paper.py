@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from benchmark import published
-from benchmark.config import load_task
 from benchmark.metrics import selective_risk
 from benchmark.published import load_tables
 from benchmark.sources import cifar as cifar_source
 from benchmark.store import Store, folder_of
+from benchmark.tasks import load_task
 from tests.conftest import ROOT, TINY, run_all, run_here
 from tests.image_sets import write_celeba, write_cifar, write_class_folders
 

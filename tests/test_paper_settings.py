@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmark.config import CONFIG_DIR, TaskConfig, load_task
+from benchmark.config import TaskConfig
 from benchmark.planner import label_owners, resolve_config
 from benchmark.sources import describe
 from benchmark.stats import LEVEL
+from benchmark.tasks import CONFIG_DIR, load_task
 from methods import Registry
 
 PAPER = json.loads((Path(__file__).parent / "data" / "paper_settings.json").read_text())

@@ -119,10 +119,10 @@ def test_the_official_validation_images_are_predicted(tmp_path: Path) -> None:
 
 def test_a_job_refuses_images_that_changed_after_it_was_planned(leaves: Path, tmp_path: Path) -> None:
     from benchmark.cache import Folders
-    from benchmark.config import load_task
     from benchmark.errors import MissingData
     from benchmark.planner import plan
     from benchmark.runner import Context, run_job
+    from benchmark.tasks import load_task
     from methods import Registry
 
     registry, folders = Registry(), Folders(tmp_path / "data", tmp_path / "cache")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from benchmark.config import load_task
 from benchmark.jobs import Job
 from benchmark.launch import Event, Stop
 from benchmark.planner import plan
 from benchmark.progress import Pace, Watcher, duration
+from benchmark.tasks import load_task
 from methods import Registry
 
 
@@ -24,9 +24,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_eta_counts_all_epochs_to_go_over_all_workers(clock: list[float]) -> None:
     dg, sr = jobs()
-    pace = Pace([dg, sr], workers=2)
+    pace = Pace([dg, sr])
     assert pace.eta() == "?"
     pace.started(dg)
+    pace.started(sr)
     clock[0] = 60
     pace.epoch(dg, 1)
     assert pace.eta() == duration((9 + 10) * 60 / 2)
@@ -36,7 +37,7 @@ def test_eta_counts_all_epochs_to_go_over_all_workers(clock: list[float]) -> Non
 
 def test_eta_of_a_resumed_job_counts_only_what_it_trained(clock: list[float]) -> None:
     dg, sr = jobs()
-    pace = Pace([dg, sr], workers=1)
+    pace = Pace([dg, sr])
     pace.started(dg)
     clock[0] = 10
     pace.epoch(dg, 8)
@@ -45,7 +46,7 @@ def test_eta_of_a_resumed_job_counts_only_what_it_trained(clock: list[float]) ->
 
 def test_eta_of_a_trial_leaps_with_it(clock: list[float]) -> None:
     dg, sr = jobs(max_steps=2)
-    pace = Pace([dg, sr], workers=1)
+    pace = Pace([dg, sr])
     pace.started(dg)
     clock[0] = 30
     pace.epoch(dg, 5)
@@ -54,7 +55,7 @@ def test_eta_of_a_trial_leaps_with_it(clock: list[float]) -> None:
 
 def test_plain_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     dg, sr = jobs()
-    watcher = Watcher([dg, sr], 1, verbose=True)
+    watcher = Watcher([dg, sr], verbose=True)
     watcher(Event("started", dg))
     watcher(Event("epoch", dg, {"epochs_done": 1, "loss": 2.5, "accuracy": 0.25}))
     watcher(Event("done", dg))
@@ -69,7 +70,7 @@ def test_plain_lines(clock: list[float], capsys: pytest.CaptureFixture[str]) -> 
 
 def test_quiet_prints_failures_only_and_fail_fast_stops(capsys: pytest.CaptureFixture[str]) -> None:
     dg, sr = jobs()
-    watcher = Watcher([dg, sr], 1, quiet=True, fail_fast=True)
+    watcher = Watcher([dg, sr], quiet=True, fail_fast=True)
     watcher(Event("done", dg))
     with pytest.raises(Stop):
         watcher(Event("failed", sr, {"reason": "no luck"}))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from benchmark.cells import Cell, Table
-from benchmark.config import load_task
 from benchmark.errors import UserError
 from benchmark.figures import PublishedCell, published_figures, published_summaries
 from benchmark.jobs import Job
@@ -17,6 +16,7 @@ from benchmark.published import TABLE_DIR, PublishedTable, load_tables, table_ma
 from benchmark.schema import build
 from benchmark.settings import settings_sheets
 from benchmark.store import Store, folder_of
+from benchmark.tasks import load_task
 from benchmark.verdicts import build_companion, verdict
 from methods import Registry
 from tests.conftest import run_here, tables_of

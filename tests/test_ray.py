@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmark.attempts import ATTEMPTS, Attempt, recover
+from benchmark.attempts import ATTEMPTS, Attempts, new_attempt, workplace
 from benchmark.runner import Context, run_job
 from benchmark.store import Store
-from tests.conftest import NOWHERE, ROOT, TINY, run_here
+from tests.conftest import NOWHERE, ROOT, TINY, run_all, run_here
 from tests.test_crash import Stage, expected, finish, nothing_left, without_ids
 from tests.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
 
@@ -68,9 +68,10 @@ def snapshot_of(root: Path) -> dict[Path, tuple[int, bytes]]:
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
 
 
-def begun(job: Any, store: Store) -> tuple[Attempt, Context]:
-    attempt = Attempt(store, job)
-    return attempt, Context(attempt.root, NOWHERE, REGISTRY, base=store.root)
+def begun(job: Any, store: Store) -> tuple[str, Context]:
+    attempt = new_attempt()
+    with workplace(job, Context(store.root, NOWHERE, REGISTRY), attempt) as (context, _):
+        return attempt, context
 
 
 @pytest.mark.parametrize("successor_done", [False, True])
@@ -81,23 +82,24 @@ def test_a_ghost_touches_nothing_of_its_successor(tiny: Path, tmp_path: Path, su
     run_job(job, whole, CPU, lambda values: None)
     ghost, of_ghost = begun(job, store)
     stopped_after(job, of_ghost, 2)
-    ghost.publish()
+    attempts = Attempts(store)
+    attempts.publish(ghost)
     successor, of_successor = begun(job, store)
     if successor_done:
         assert trained(job, of_successor) == [2, 3], "from the last checkpoint of the one before"
-        successor.publish()
+        attempts.publish(successor)
     else:
         stopped_after(job, of_successor, 3)
     before = snapshot_of(store.root)
     run_job(job, of_ghost, CPU, lambda values: None)
     after = snapshot_of(store.root)
     assert {path: after[path] for path in before} == before
-    assert all(path.is_relative_to(ghost.root) for path in after.keys() - before.keys())
+    assert all(path.is_relative_to(store.root / ATTEMPTS / ghost) for path in after.keys() - before.keys())
     if not successor_done:
         assert trained(job, of_successor) == [3]
-        successor.publish()
+        attempts.publish(successor)
     published = snapshot_of(store.root / job.folder)
-    recover(store)
+    attempts.recover()
     assert snapshot_of(store.root / job.folder) == published
     assert not (store.root / ATTEMPTS).exists()
     for name in ("prediction.npz", "history.csv"):
@@ -123,7 +125,7 @@ def test_ctrl_c_stops_and_leaves_no_process(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "stage").prepare("time.sleep(0.5)", count=3, checkpoint_seconds=1000)
     process = stage.start("--ray", "--workers", 2)
     stage.wait_for(lambda: len({job for _, job, _ in stage.seen()}) == 2, process)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert finish(process, 130).splitlines()[-1] == "interrupted; the same command continues from here"
     stopped = {job: epoch for _, job, epoch in stage.seen()}
     time.sleep(2)
@@ -142,10 +144,15 @@ def test_ctrl_c_stops_and_leaves_no_process(tmp_path: Path) -> None:
         (["--set", "resources.cpus=-1"], "cpus must not be negative"),
         (["--ray", "nowhere:1"], "no Ray cluster at 'nowhere:1'"),
         (["--ray", "auto"], "no Ray cluster at 'auto'"),
+        (["--ray", "somewhere"], "--ray somewhere: expected nothing, auto, HOST:PORT or ray://HOST:PORT"),
+        (["--ray", "--workers", "0"], "--workers: a cluster runs as many jobs as it can hold"),
+        (["--ray", "auto", "--workers", "2"], "--workers: a cluster runs as many jobs as it can hold"),
+        (["--device", "cuda:1"], "--device cuda:1: with --ray expected auto or cpu"),
+        (["--jobs-per-device", "2"], "--set resources.gpus=0.5"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(tiny: Path, tmp_path: Path, words: list[str], message: str) -> None:
-    chosen = ["--datasets", tiny, "--results", tmp_path / "r", "--workers", 2, *([] if "--ray" in words else ["--ray"])]
-    result = run_here(*chosen, *words)
+    words = words if "--ray" in words else ["--ray", "--workers", "2", *words]
+    result = run_all("--datasets", tiny, "--results", tmp_path / "r", *words)
     assert result.returncode == 2
     assert message in result.stderr.splitlines()[-1]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark.config import load_task
 from benchmark.store import Store
+from benchmark.tasks import load_task
 from tests.conftest import ROOT, tables_of
 
 LABELS = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]

@@ -233,7 +233,7 @@ def test_trainings_for_single_coverages_are_points(tmp_path: Path) -> None:
 def test_published_tables_stand_beside_their_figures(tmp_path: Path) -> None:
     store = Store(tmp_path)
     (table,) = load_tables(["imagenet"])
-    store.write_paper_manifest("imagenet", published_as_runs(table, store))
+    store.write_manifest("imagenet", published_as_runs(table, store), "paper")
     page = page_of(store)
     check_structure(page)
     assert 'id="paper-imagenet"' in page

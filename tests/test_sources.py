@@ -14,7 +14,7 @@ from scipy.io import savemat
 from torchvision.datasets import CelebA, ImageFolder
 from torchvision.transforms import CenterCrop, Compose, Resize
 
-from benchmark.config import DataConfig, load_task
+from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
 from benchmark.sources import (
     Images,
@@ -26,6 +26,7 @@ from benchmark.sources import (
     get_source,
 )
 from benchmark.sources import cifar as cifar_source
+from benchmark.tasks import load_task
 from tests.image_sets import (
     WNIDS,
     picture,

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from benchmark import devices
-from benchmark.config import NetworkConfig, load_task
+from benchmark.config import NetworkConfig
 from benchmark.devices import choose_devices
 from benchmark.errors import UserError
 from benchmark.jobs import Job
 from benchmark.networks import Network, build_network
 from benchmark.planner import plan
 from benchmark.runner import Context, run_job
+from benchmark.tasks import load_task
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash, run_here
 from tests.test_trunks import results_of

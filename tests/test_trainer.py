@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmark.config import ScheduleConfig, load_task
+from benchmark.config import ScheduleConfig
 from benchmark.data import prepare
 from benchmark.files import HOST
 from benchmark.interface import Batch, Method, Progress, Step, Validation
@@ -20,6 +20,7 @@ from benchmark.planner import plan
 from benchmark.prediction import Prediction
 from benchmark.runner import Context, run_job
 from benchmark.store import CHECKPOINT, CHECKPOINT_BEFORE, PREDICTION, Store
+from benchmark.tasks import load_task
 from benchmark.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, data_hash

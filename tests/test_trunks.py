@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark.config import load_task
 from benchmark.jobs import Job
 from benchmark.launch import Event, Waiting
 from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from benchmark.store import Store, snapshot_name
+from benchmark.tasks import load_task
 from benchmark.trunks import share_warmups
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash, run_here

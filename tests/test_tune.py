@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark.config import load_task, task_names
 from benchmark.errors import UserError
 from benchmark.metrics import aurc
 from benchmark.planner import Planner, label_owners, resolve_config
 from benchmark.scores import softmax_response
 from benchmark.store import Store
+from benchmark.tasks import load_task, task_names
 from benchmark.tuning import (
     Trial,
     add_to_ledger,

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmark.commands.run import MakeRegistry
-from benchmark.config import load_task
 from benchmark.errors import UserError
 from benchmark.names import match_labels
+from benchmark.tasks import load_task
 
 if TYPE_CHECKING:
     from benchmark.contract import Finding

@@ -1,10 +1,10 @@
 """`diff`: what moved between two results folders. Exit code 1 if anything did, so that it can guard a change."""
 
 import argparse
-from pathlib import Path
 
 from benchmark.diff import MARGIN, compare_folders
 from benchmark.errors import UserError
+from benchmark.remote import place
 from benchmark.stats import LEVEL
 from benchmark.store import Store
 
@@ -12,8 +12,8 @@ HELP = "what moved between two results folders (exit 1 if anything did)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", type=Path, metavar="RESULTS_A", help="the results to compare with")
-    parser.add_argument("new", type=Path, metavar="RESULTS_B", help="the results that may have moved")
+    parser.add_argument("old", type=place, metavar="RESULTS_A", help="the results to compare with")
+    parser.add_argument("new", type=place, metavar="RESULTS_B", help="the results that may have moved")
 
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:

@@ -7,10 +7,10 @@ from typing import Any
 from tabulate import tabulate
 
 from benchmark.commands.run import MakeRegistry, add_plugins
-from benchmark.config import load_task, task_names
 from benchmark.post_hoc import POST_HOC
 from benchmark.published import load_tables
 from benchmark.scores import TITLES
+from benchmark.tasks import load_task, task_names
 
 HELP = "methods, tasks, published tables and scores, one line each"
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.cache import Folders
-from benchmark.config import TaskConfig, check_coverages, load_tasks
+from benchmark.config import TaskConfig, check_coverages
 from benchmark.errors import UserError
 from benchmark.names import match_name
 from benchmark.post_hoc import POST_HOC
+from benchmark.remote import place
+from benchmark.tasks import load_tasks
 from benchmark.units import bytes_from_text
 
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
@@ -62,10 +64,10 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
-        type=Path,
+        type=place,
         default=Path("results"),
         metavar="DIR",
-        help="where records and tables lie (default: results/)",
+        help="where records and tables lie (default: results/): a folder, or a URL such as s3://BUCKET/FOLDER",
     )
 
 
@@ -161,9 +163,10 @@ def read_tasks(names: Iterable[str], arguments: argparse.Namespace, overrides: I
     """Tasks with what the device suggests, their own settings and what the command line says, in this order."""
     from benchmark.devices import DEFAULTS, device_kind
 
+    device = "cpu" if getattr(arguments, "ray", None) else arguments.device  # a cluster's machines are their own
     asked = {name: getattr(arguments, name) for name in ("channels_last", "amp", "compile")}
     flags = [f"{name}={value}" for name, value in asked.items() if value is not None]
-    return load_tasks(names, [*overrides, *flags], DEFAULTS[device_kind(arguments.device)])
+    return load_tasks(names, [*overrides, *flags], DEFAULTS[device_kind(device)])
 
 
 def folders_of(arguments: argparse.Namespace) -> Folders:

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     manifests = [manifest | asked_settings(arguments) for grid in grids for manifest in grid.manifests]
     if not arguments.max_steps:
         for manifest in manifests:
-            store.write_paper_manifest(manifest["name"], manifest)
+            store.write_manifest(manifest["name"], manifest, "paper")
     failures = run_suites(suites, store, arguments, methods, folders, devices)
     if not arguments.max_steps:
         shown = [assemble_paper(manifest, store) for manifest in manifests]

@@ -6,9 +6,10 @@ import sys
 from benchmark.cache import find, fingerprint, name_of
 from benchmark.commands.options import add_data_folders, folders_of
 from benchmark.commands.run import MakeRegistry
-from benchmark.config import TaskConfig, load_tasks
+from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.sources import describe, get_source
+from benchmark.tasks import load_tasks
 from benchmark.units import text_from_bytes
 
 HELP = "download or check data sets and cache their images"

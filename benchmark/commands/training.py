@@ -1,6 +1,7 @@
 """Training what is missing of some suites: the options of every command that does it, and the run itself."""
 
 import argparse
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,14 +9,18 @@ from typing import TYPE_CHECKING
 
 from benchmark.cache import Folders
 from benchmark.commands.options import amount, not_negative, positive
+from benchmark.errors import Unreachable, UserError
 from benchmark.files import say
+from benchmark.remote import Mirror
 from benchmark.store import Store
 
 if TYPE_CHECKING:
     from benchmark.jobs import Job, Methods, Suite
+    from benchmark.launch import Event, OnRay, Watch
     from benchmark.runner import Context
 
 FINISHED = ("done", "diverged")
+BRING_SECONDS = 60.0
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +43,8 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help="run the jobs on Ray: on this machine, or on the cluster at ADDRESS ('auto', ray://HOST:10001)",
+        help="run the jobs on Ray: one of its own on this machine, or the cluster at ADDRESS (auto: the one that this "
+        "machine belongs to; ray://HOST:10001: another); results do not depend on it (see docs/cluster.md)",
     )
     parser.add_argument(
         "--retries",
@@ -98,9 +104,32 @@ def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace) -> lis
     """One for each job at a time. Refuses what this machine does not have: ask before anything is written."""
     from benchmark.devices import choose_devices
 
+    if arguments.ray:
+        check_ray(arguments)
+        return []
     threads = max(suite.task.threads for suite in suites)
     workers = 1 if arguments.workers == 0 else arguments.workers
     return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device)
+
+
+def check_ray(arguments: argparse.Namespace) -> None:
+    """On Ray, tasks say what a job takes, and nodes what they have."""
+    if arguments.device not in ("auto", "cpu"):
+        raise UserError(f"--device {arguments.device}: with --ray expected auto or cpu; Ray deals out the GPUs")
+    if arguments.jobs_per_device > 1:
+        raise UserError("--jobs-per-device: with --ray say what share of a GPU a job takes: --set resources.gpus=0.5")
+    if arguments.workers is not None and (arguments.ray != "local" or not arguments.workers):
+        raise UserError("--workers: a cluster runs as many jobs as it can hold; leave it out, or give --ray alone")
+
+
+def on_ray(jobs: "list[Job]", arguments: argparse.Namespace) -> "OnRay | None":
+    from benchmark.launch import OnRay
+
+    if not arguments.ray:
+        return None
+    threads = max((job.task.threads for job in jobs), default=1)
+    num_cpus = arguments.workers * threads if arguments.workers else None
+    return OnRay(arguments.ray, num_cpus, arguments.device != "cpu", arguments.mirror)
 
 
 def run_suites(
@@ -114,20 +143,22 @@ def run_suites(
     """Run what is missing; returns a line for each job that has no result."""
     from benchmark.runner import Context
 
-    jobs = [job for suite in suites for job in suite.jobs()]
+    # Members of an ensemble go with its seed, which splits their data.
+    jobs = sorted((job for suite in suites for job in suite.jobs()), key=lambda job: job.split_seed)
     check_finished(jobs, store, redo_stale=arguments.redo_stale)
     context = Context(
         store.root.resolve(),
         folders,
         methods,
         budget=arguments.data_budget,
-        jobs_per_device=max(Counter(devices).values()),
+        jobs_per_device=max(Counter(devices).values(), default=1),
         keep_weights=arguments.keep_weights,
         keep_features=arguments.keep_features,
         keep_trunks=arguments.keep_trunks,
         track_bound=arguments.track_bound,
         only_fresh=arguments.redo_stale,
         awaited=frozenset(awaited_weights(jobs, store)),
+        url=arguments.mirror.url if arguments.mirror and arguments.ray else "",
     )
     failures = run_jobs(jobs, context, devices, arguments)
     if arguments.max_steps:
@@ -195,17 +226,36 @@ def run_missing(
     from benchmark.launch import Stop, launch
     from benchmark.progress import Watcher
 
-    watcher = Watcher(jobs, len(devices), arguments.quiet, arguments.verbose, arguments.fail_fast)
+    watcher = Watcher(jobs, arguments.quiet, arguments.verbose, arguments.fail_fast)
+    watch = bringing(watcher, arguments.mirror) if arguments.mirror else watcher
     try:
         with patient_interrupts(watcher.stopping) as asked:
-            here = arguments.workers == 0
-            ray = arguments.ray or ""
-            launch(jobs, context, devices, watcher, asked, arguments.retries, in_workers=not here, ray=ray)
+            here, ray = arguments.workers == 0, on_ray(jobs, arguments)
+            launch(jobs, context, devices, watch, asked, arguments.retries, in_workers=not here, ray=ray)
     except Stop:
         pass
     finally:
         watcher.close()
     return watcher.failures
+
+
+def bringing(watch: "Watch", mirror: Mirror) -> "Watch":
+    """Beside watching, brings results to their URL: those of a job when it ends, checkpoints now and then."""
+    from benchmark.launch import ENDS
+
+    brought = time.monotonic()
+
+    def watch_and_bring(event: "Event") -> None:
+        nonlocal brought
+        watch(event)
+        if event.kind in ENDS or time.monotonic() - brought > BRING_SECONDS:
+            try:
+                mirror.push()
+            except Unreachable as error:
+                say(f"{error}; going on, and trying again later")
+            brought = time.monotonic()
+
+    return watch_and_bring
 
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:

@@ -20,11 +20,11 @@ from benchmark.commands.options import (
 from benchmark.commands.run import MakeRegistry, add_plan, add_plugins, check_plan, show_plan
 from benchmark.commands.tables import write_files
 from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
-from benchmark.config import task_path
 from benchmark.errors import UserError
 from benchmark.files import Damaged, write_atomically
 from benchmark.names import match_name
 from benchmark.store import Store
+from benchmark.tasks import task_path
 
 if TYPE_CHECKING:
     from benchmark.jobs import Methods, Suite

@@ -14,9 +14,10 @@ from tabulate import tabulate
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-from benchmark.config import AugmentConfig, load_task
+from benchmark.config import AugmentConfig
 from benchmark.planner import plan
 from benchmark.sources import Ragged
+from benchmark.tasks import load_task
 from benchmark.trainer import Trainer
 from methods import Registry
 from tests.speed.timing import (

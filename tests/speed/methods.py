@@ -15,11 +15,12 @@ import torch
 from tabulate import tabulate
 from torch import Tensor
 
-from benchmark.config import TaskConfig, load_task
+from benchmark.config import TaskConfig
 from benchmark.interface import Batch, Method, Progress, Task
 from benchmark.networks import Network, build_network
 from benchmark.planner import label_owners, resolve_config
 from benchmark.sources import describe
+from benchmark.tasks import load_task
 from benchmark.trainer import OPTIMIZERS, take_step, trained
 from methods import Registry
 from methods._memory import ContrastiveMemory

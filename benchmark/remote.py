@@ -1,0 +1,199 @@
+"""Results that are kept at a URL: a copy of them on this disk, and what differs between the two.
+
+Every command works on the copy. There are no locks at a URL: one command at a time writes there.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from benchmark.errors import Unreachable, UserError, brief
+from benchmark.files import read_if_there, read_json, write_atomically, write_json
+from benchmark.store import RECORD
+
+NOTES = ".mirror.json"
+PLACES = ("results", "old", "new")
+"""Arguments of commands that may be URLs."""
+PAUSES = (1.0, 4.0)
+"""Seconds before the second and the third try."""
+
+
+def place(text: str) -> Path | str:
+    """A folder, or the URL of one."""
+    return text.rstrip("/") if "://" in text else Path(text)
+
+
+@dataclass
+class Mirror:
+    """A folder here and one at a URL. What either has new goes to the other, the records last."""
+
+    url: str
+    local: Path
+    notes: dict[str, list[Any]] = field(default_factory=dict)
+    """Of each file that both have: what names its version there, then size and time of the one here."""
+
+    def __post_init__(self) -> None:
+        self.notes = read_json(self.local / NOTES) or {}
+
+    @cached_property
+    def place(self) -> tuple[Any, str]:
+        return open_place(self.url)
+
+    def versions(self, folder: str = "") -> dict[str, str]:
+        """The files below a folder there, as they are now."""
+        system, root = self.place
+        system.invalidate_cache()
+        found = system.find(f"{root}/{folder}".rstrip("/"), detail=True)
+        names = {str(PurePosixPath(path).relative_to(root)): version_of(about) for path, about in found.items()}
+        return {name: version for name, version in names.items() if is_result(name)}
+
+    def pull(self, *folders: Path) -> None:
+        """Take over what is new or gone there, of some folders or of all."""
+        for folder in folders or (Path(),):
+            self.try_hard(partial(self.pull_folder, "" if folder == Path() else folder.as_posix()))
+        write_json(self.local / NOTES, self.notes)
+
+    def pull_folder(self, folder: str) -> None:
+        system, root = self.place
+        there = self.versions(folder)
+        for name in records_last(name for name, version in there.items() if self.noted_version(name) != version):
+            write_atomically(self.local / name, system.cat_file(f"{root}/{name}"))
+            self.notes[name] = [there[name], *self.stamp(name)]
+        below = f"{folder}/" if folder else ""
+        for name in [name for name in self.notes if name not in there and name.startswith(below)]:
+            (self.local / name).unlink(missing_ok=True)
+            del self.notes[name]
+
+    def push(self) -> None:
+        """Bring there what is new or gone here."""
+        self.try_hard(self.push_once)
+
+    def push_once(self) -> None:
+        system, root = self.place
+        here = {name: stamp for name in self.names_here() if (stamp := self.stamp(name))}
+        new = [name for name, stamp in here.items() if self.notes.get(name, [""])[1:] != stamp]
+        gone = self.notes.keys() - here.keys()
+        try:
+            for name in records_last(new):
+                if (content := read_if_there(self.local / name)) is not None:
+                    make_folder(system, f"{root}/{name}")
+                    system.pipe_file(f"{root}/{name}", content)
+                    self.notes[name] = [version_of(system.info(f"{root}/{name}", refresh=True)), *here[name]]
+            for name in gone:
+                remove(system, f"{root}/{name}")
+                del self.notes[name]
+        finally:
+            if new or gone:
+                write_json(self.local / NOTES, self.notes)
+
+    def names_here(self) -> Iterator[str]:
+        for folder, _, names in os.walk(self.local):
+            for name in (Path(folder, name).relative_to(self.local).as_posix() for name in names):
+                if is_result(name):
+                    yield name
+
+    def noted_version(self, name: str) -> str | None:
+        """None where the copy is not here any more either."""
+        return self.notes[name][0] if name in self.notes and (self.local / name).exists() else None
+
+    def stamp(self, name: str) -> list[int]:
+        """Differs when a file here has been written since."""
+        try:
+            about = (self.local / name).stat()
+        except FileNotFoundError:
+            return []
+        return [about.st_size, about.st_mtime_ns]
+
+    def try_hard(self, action: Callable[[], None]) -> None:
+        """Networks fail for a moment now and then."""
+        for pause in (*PAUSES, None):
+            try:
+                action()
+                return
+            except UserError:
+                raise
+            except Exception as error:  # each kind of store has its own
+                if pause is None:
+                    raise Unreachable(f"cannot reach '{self.url}' ({brief(error)})") from error
+                time.sleep(pause)
+
+
+def open_place(url: str) -> tuple[Any, str]:
+    """The file system behind a URL, and the path there."""
+    import fsspec
+
+    try:
+        system, root = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise UserError(f"results at '{url}' need another package: {error}") from None
+    except ValueError as error:
+        raise UserError(f"cannot keep results at '{url}': {error}") from None
+    return system, root.rstrip("/")
+
+
+def is_result(name: str) -> bool:
+    """Locks, notes, attempts and what is being written begin with a dot."""
+    return not any(part.startswith(".") for part in PurePosixPath(name).parts)
+
+
+def version_of(about: dict[str, Any]) -> str:
+    """Changes with the content; what tells it, each kind of store calls differently."""
+    return " ".join(str(about[key]) for key in ("size", "ETag", "mtime", "LastModified", "created") if key in about)
+
+
+def records_last(names: Any) -> list[str]:
+    return sorted(names, key=lambda name: (PurePosixPath(name).name == RECORD, name))
+
+
+def make_folder(system: Any, path: str) -> None:
+    """Stores of objects have no folders."""
+    if "file" in system.protocol:
+        system.makedirs(system._parent(path), exist_ok=True)
+
+
+def remove(system: Any, path: str) -> None:
+    try:
+        system.rm_file(path)
+    except FileNotFoundError:
+        return
+
+
+@contextmanager
+def mirrored(arguments: argparse.Namespace) -> Iterator[None]:
+    """Puts copies in the place of URLs, and at the end what is new there goes up, however the end came."""
+    urls = {name: getattr(arguments, name, None) for name in PLACES}
+    mirrors = {name: Mirror(url, copy_of(url)) for name, url in urls.items() if isinstance(url, str)}
+    for name, mirror in mirrors.items():
+        try:
+            mirror.pull()
+        except Unreachable as error:
+            raise UserError(f"{error}; check the address and the credentials in the environment") from None
+        setattr(arguments, name, mirror.local)
+    arguments.mirror = mirrors.get("results")
+    try:
+        yield
+    finally:
+        if arguments.mirror:
+            push_at_last(arguments.mirror)
+
+
+def push_at_last(mirror: Mirror) -> None:
+    try:
+        mirror.push()
+    except Unreachable as error:
+        raise Unreachable(f"{error}; all is kept in '{mirror.local}', the same command brings it there") from None
+
+
+def copy_of(url: str) -> Path:
+    """Where the copy lies, for the next command as well."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    readable = re.sub(r"[^\w.-]+", "-", url)[-60:]
+    return home / "selbench" / "results" / f"{readable}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
