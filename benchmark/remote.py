@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -19,7 +19,7 @@ from benchmark.errors import Unreachable, UserError, brief
 from benchmark.files import read_if_there, read_json, write_atomically, write_json
 from benchmark.store import RECORD
 
-NOTES = ".mirror.json"
+NOTES, PROBE = ".mirror.json", ".probe"
 PLACES = ("results", "old", "new")
 """Arguments of commands that may be URLs."""
 PAUSES = (1.0, 4.0)
@@ -47,11 +47,11 @@ class Mirror:
     def place(self) -> tuple[Any, str]:
         return open_place(self.url)
 
-    def versions(self, folder: str = "") -> dict[str, str]:
+    def versions(self, folder: str = "", depth: int | None = None) -> dict[str, str]:
         """The files below a folder there, as they are now."""
         system, root = self.place
         system.invalidate_cache()
-        found = system.find(f"{root}/{folder}".rstrip("/"), detail=True)
+        found = system.find(f"{root}/{folder}".rstrip("/"), maxdepth=depth, detail=True)
         names = {str(PurePosixPath(path).relative_to(root)): version_of(about) for path, about in found.items()}
         return {name: version for name, version in names.items() if is_result(name)}
 
@@ -74,25 +74,46 @@ class Mirror:
 
     def push(self) -> None:
         """Bring there what is new or gone here."""
-        self.try_hard(self.push_once)
-
-    def push_once(self) -> None:
-        system, root = self.place
         here = {name: stamp for name in self.names_here() if (stamp := self.stamp(name))}
         new = [name for name, stamp in here.items() if self.notes.get(name, [""])[1:] != stamp]
         gone = self.notes.keys() - here.keys()
+        for name in records_last(new):
+            self.try_hard(partial(self.bring, name))
+        for name in gone:
+            self.try_hard(partial(self.remove, name))
+        for folder in {parent_of(name) for name in new}:
+            self.try_hard(partial(self.note, folder, {name: here[name] for name in new if parent_of(name) == folder}))
+        if new or gone:
+            write_json(self.local / NOTES, self.notes)
+
+    def check_writable(self) -> None:
+        """Fail before any training if results could not be kept."""
+        system, root = self.place
         try:
-            for name in records_last(new):
-                if (content := read_if_there(self.local / name)) is not None:
-                    make_folder(system, f"{root}/{name}")
-                    system.pipe_file(f"{root}/{name}", content)
-                    self.notes[name] = [version_of(system.info(f"{root}/{name}", refresh=True)), *here[name]]
-            for name in gone:
-                remove(system, f"{root}/{name}")
-                del self.notes[name]
-        finally:
-            if new or gone:
-                write_json(self.local / NOTES, self.notes)
+            make_folder(system, f"{root}/{PROBE}")
+            system.pipe_file(f"{root}/{PROBE}", b"")
+            system.rm_file(f"{root}/{PROBE}")
+        except Exception as error:  # each kind of store has its own
+            raise UserError(
+                f"cannot write to '{self.url}' ({brief(error)}); name another place with --results"
+            ) from None
+
+    def bring(self, name: str) -> None:
+        system, root = self.place
+        if (content := read_if_there(self.local / name)) is not None:
+            make_folder(system, f"{root}/{name}")
+            system.pipe_file(f"{root}/{name}", content)
+
+    def remove(self, name: str) -> None:
+        system, root = self.place
+        with suppress(FileNotFoundError):
+            system.rm_file(f"{root}/{name}")
+        self.notes.pop(name, None)
+
+    def note(self, folder: str, stamps: dict[str, list[int]]) -> None:
+        """Only a listing tells versions as a later listing does."""
+        there = self.versions(folder, depth=1)
+        self.notes |= {name: [there[name], *stamp] for name, stamp in stamps.items() if name in there}
 
     def names_here(self) -> Iterator[str]:
         for folder, _, names in os.walk(self.local):
@@ -159,11 +180,8 @@ def make_folder(system: Any, path: str) -> None:
         system.makedirs(system._parent(path), exist_ok=True)
 
 
-def remove(system: Any, path: str) -> None:
-    try:
-        system.rm_file(path)
-    except FileNotFoundError:
-        return
+def parent_of(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 @contextmanager

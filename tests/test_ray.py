@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import psutil
 import pytest
 
 from benchmark.attempts import ATTEMPTS, Attempts, new_attempt, workplace
+from benchmark.remote import Mirror, copy_of, open_place
 from benchmark.runner import Context, run_job
 from benchmark.store import Store
 from tests.conftest import NOWHERE, ROOT, TINY, run_all, run_here
@@ -64,44 +67,89 @@ def test_a_node_that_dies_costs_its_jobs_a_restart(tmp_path: Path, cluster: Any)
     assert not (stage.results / ATTEMPTS).exists()
 
 
-def snapshot_of(root: Path) -> dict[Path, tuple[int, bytes]]:
-    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of results at a server of this machine that speaks S3; worker processes find it by the environment."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "something")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "copies"))
+    s3fs.S3FileSystem.clear_instance_cache()
+    name = f"bucket-{tmp_path.name.replace('_', '-')}"  # all servers of a process share theirs
+    s3fs.S3FileSystem().mkdir(name)
+    yield f"s3://{name}/run"
+    server.stop()
+    s3fs.S3FileSystem.clear_instance_cache()
 
 
-def begun(job: Any, store: Store) -> tuple[str, Context]:
-    attempt = new_attempt()
-    with workplace(job, Context(store.root, NOWHERE, REGISTRY), attempt) as (context, _):
-        return attempt, context
+def test_results_at_a_url(tiny: Path, tmp_path: Path, bucket: str) -> None:
+    words = ["--datasets", tiny, "--methods", "sr", "sat", "deep_ensemble"]
+    result = run_all(*words, "--results", bucket, "--ray", "--workers", 2)
+    assert result.returncode == 0, result.stderr
+    assert run_here(*words, "--results", tmp_path / "local").returncode == 0
+    fetched = Mirror(bucket, tmp_path / "fetched")
+    fetched.pull()
+    assert contents(fetched.local) == contents(copy_of(bucket)) == contents(tmp_path / "local")
+    system, root = open_place(bucket)
+    assert not [path for path in system.find(root) if path.endswith((".pt", ".txt")) or ATTEMPTS in path]
+
+
+def files_of(attempts: Attempts) -> dict[str, Any]:
+    system, root = attempts.place
+    system.invalidate_cache()
+    return {path.removeprefix(root): (system.modified(path), system.cat_file(path)) for path in system.find(root)}
+
+
+@pytest.fixture(params=["folder", "url"])
+def results(tmp_path: Path, request: pytest.FixtureRequest) -> Attempts:
+    store = Store(tmp_path / "results")
+    url = request.getfixturevalue("bucket") if request.param == "url" else ""
+    return Attempts(store, Mirror(url, store.root) if url else None)
 
 
 @pytest.mark.parametrize("successor_done", [False, True])
-def test_a_ghost_touches_nothing_of_its_successor(tiny: Path, tmp_path: Path, successor_done: bool) -> None:
+def test_a_ghost_touches_nothing_of_its_successor(
+    tiny: Path, tmp_path: Path, results: Attempts, successor_done: bool
+) -> None:
     """Given up after its second epoch, it goes on to the end, while another attempt takes its place."""
     (job,) = make_jobs(tiny, ["SAT"], seeds=1)
-    whole, store = Context(tmp_path / "whole", NOWHERE, REGISTRY), Store(tmp_path / "results")
+    whole, store = Context(tmp_path / "whole", NOWHERE, REGISTRY), results.store
     run_job(job, whole, CPU, lambda values: None)
-    ghost, of_ghost = begun(job, store)
-    stopped_after(job, of_ghost, 2)
-    attempts = Attempts(store)
-    attempts.publish(ghost)
-    successor, of_successor = begun(job, store)
-    if successor_done:
-        assert trained(job, of_successor) == [2, 3], "from the last checkpoint of the one before"
-        attempts.publish(successor)
-    else:
-        stopped_after(job, of_successor, 3)
-    before = snapshot_of(store.root)
-    run_job(job, of_ghost, CPU, lambda values: None)
-    after = snapshot_of(store.root)
-    assert {path: after[path] for path in before} == before
-    assert all(path.is_relative_to(store.root / ATTEMPTS / ghost) for path in after.keys() - before.keys())
-    if not successor_done:
-        assert trained(job, of_successor) == [3]
-        attempts.publish(successor)
-    published = snapshot_of(store.root / job.folder)
-    attempts.recover()
-    assert snapshot_of(store.root / job.folder) == published
-    assert not (store.root / ATTEMPTS).exists()
+    shared = Context(store.root, NOWHERE, REGISTRY, url=results.mirror.url if results.mirror else "")
+    ghost, successor = new_attempt(), new_attempt()
+    with ExitStack() as stack:
+        of_ghost, send_of_ghost = stack.enter_context(workplace(job, shared, ghost))
+        stopped_after(job, of_ghost, 2)
+        send_of_ghost()
+        results.publish(ghost)
+        of_successor, send = stack.enter_context(workplace(job, shared, successor))
+        if successor_done:
+            assert trained(job, of_successor) == [2, 3], "from the last checkpoint of the one before"
+            send()
+            results.publish(successor)
+        else:
+            stopped_after(job, of_successor, 3)
+            send()
+        before = files_of(results)
+        run_job(job, replace(of_ghost, base=None), CPU, lambda values: None)  # it has looked there long ago
+        send_of_ghost()
+        after = files_of(results)
+        assert {path: after[path] for path in before} == before
+        assert after.keys() - before.keys()
+        assert all(path.startswith(f"/{ATTEMPTS}/{ghost}/") for path in after.keys() - before.keys())
+        if not successor_done:
+            assert trained(job, of_successor) == [3]
+            send()
+            results.publish(successor)
+    published = {path: found for path, found in files_of(results).items() if ATTEMPTS not in path}
+    results.recover()
+    assert files_of(results) == published
     for name in ("prediction.npz", "history.csv"):
         assert (store.root / job.folder / name).read_bytes() == (whole.results / job.folder / name).read_bytes()
 

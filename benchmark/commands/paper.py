@@ -21,7 +21,7 @@ from benchmark.commands.options import (
 )
 from benchmark.commands.run import MakeRegistry, add_plan, check_plan, entry_of_manifest, show_plan
 from benchmark.commands.tables import try_report, write_paper_table
-from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
+from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.stale import installed_torch
 from benchmark.store import Store
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if arguments.dry_run:
         return show_plan(suites, store, arguments, methods, folders)
     devices = devices_for(suites, arguments)
-    store.check_writable()
+    check_writable(store, arguments)
     manifests = [manifest | asked_settings(arguments) for grid in grids for manifest in grid.manifests]
     if not arguments.max_steps:
         for manifest in manifests:

@@ -21,7 +21,7 @@ from benchmark.commands.options import (
     read_tasks,
 )
 from benchmark.commands.tables import try_report, write_tables
-from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
+from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.names import match_labels
@@ -130,7 +130,7 @@ def train(
 ) -> int:
     """Run what is missing, then show where things are and what failed."""
     devices = devices_for(suites, arguments)
-    store.check_writable()
+    check_writable(store, arguments)
     if not arguments.max_steps:
         for suite in suites:
             store.write_manifest(suite.task.name, manifest(suite))

@@ -112,6 +112,13 @@ def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace) -> lis
     return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device)
 
 
+def check_writable(store: Store, arguments: argparse.Namespace) -> None:
+    """Fail before any training if results could not be kept."""
+    store.check_writable()
+    if arguments.mirror:
+        arguments.mirror.check_writable()
+
+
 def check_ray(arguments: argparse.Namespace) -> None:
     """On Ray, tasks say what a job takes, and nodes what they have."""
     if arguments.device not in ("auto", "cpu"):

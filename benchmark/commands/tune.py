@@ -19,7 +19,7 @@ from benchmark.commands.options import (
 )
 from benchmark.commands.run import MakeRegistry, add_plan, add_plugins, check_plan, show_plan
 from benchmark.commands.tables import write_files
-from benchmark.commands.training import add_training, devices_for, report_failures, run_suites
+from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.errors import UserError
 from benchmark.files import Damaged, write_atomically
 from benchmark.names import match_name
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if arguments.dry_run:
         return show_plan([suite], store, arguments, methods, folders)
     devices = devices_for([suite], arguments)
-    store.check_writable()
+    check_writable(store, arguments)
     if arguments.max_steps:
         return report_failures(run_suites([suite], store, arguments, methods, folders, devices))
     keep_trials(suite, label, arguments, methods, store)
