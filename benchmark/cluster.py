@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from benchmark.ahead import cores
@@ -24,6 +25,7 @@ from benchmark.store import LOG
 Told = tuple[str, Kind, dict[str, Any]]
 """Attempt, kind and values of an event."""
 CONNECT_SECONDS = 5.0
+TOKEN = Path("~/.ray/auth_token")
 MORE = 4
 NODE_WORDS = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 """What Ray calls on a node what a task asks for."""
@@ -33,6 +35,8 @@ NODE_WORDS = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
     """Ray: a local one of its own (`local`), a cluster of this machine (`auto`) or one at an address."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address.startswith("ray://") and TOKEN.expanduser().is_file():  # by itself Ray uses it only without ray://
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
     except ImportError:
