@@ -29,7 +29,7 @@ PLENTY = 10**12
 NEEDS = {
     "latex": "pdflatex installed",
     "browser": "Chromium and playwright installed",
-    "ray": "Ray installed",
+    "ray": "Ray, s3fs and moto installed",
     "crash": "minutes to spare",
 }
 """What the tests of a marker need."""
