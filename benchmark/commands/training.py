@@ -209,4 +209,4 @@ def run_missing(
 
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:
-    return f"failed: {job.task.name} {job.label} seed {job.seed}: {reason} (see {store.root / job.folder})"
+    return f"failed: {job.name}: {reason} (see {store.root / job.folder})"
