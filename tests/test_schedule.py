@@ -1,8 +1,10 @@
 """The simulated schedule: against hand-made cases, a simulation tick by tick, all orders, and the real line of jobs."""
 
+import json
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,14 +12,17 @@ from hypothesis import strategies as st
 
 from benchmark.config import load_task
 from benchmark.cost import Paces
-from benchmark.forecast import Outlook, look_ahead, works_of
+from benchmark.forecast import Outlook, look_ahead, simulate_all, works_of
 from benchmark.jobs import Job, Suite
 from benchmark.launch import Event, Waiting
 from benchmark.planner import plan
+from benchmark.plots.gantt import draw, lanes_of
+from benchmark.plots.style import files_of, house_style
 from benchmark.schedule import Device, Schedule, Work, simulate
 from benchmark.sources import describe
 from benchmark.store import Store
 from methods import Registry
+from tests.conftest import run_here
 
 TWO = (Device("a"), Device("b"))
 
@@ -162,3 +167,111 @@ def test_the_order_is_that_of_a_real_run(workers: int, labels: list[str]) -> Non
     simulated = starts(simulate(works, [Device("d")] * workers))
     real = as_workers_take_them(found.to_run, works, workers)
     assert {name: start for name, (start, _) in simulated.items()} == pytest.approx(real)
+
+
+def described(*arguments: object) -> dict[str, Any]:
+    result = run_here(*arguments, "--dry-run", "--json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def test_the_plan_of_a_cluster_in_words(tiny: Path, tmp_path: Path) -> None:
+    """Two trunks of 2 of 4 epochs of 5 steps, of 10 s each; on one device all jobs stand in a row."""
+    common = ("--datasets", tiny, "--methods", "sr", "focal", "--seeds", 2, "--results", tmp_path / "r", "--dry-run")
+    text = run_here(*common, "--cluster", "1xA100", "--step-seconds", "tiny=10", "--price", "A100=1.8").stdout
+    assert "on 1xA100: 13.3 minutes from beginning to end (no order takes less than 13.3 minutes)" in text
+    assert "devices busy 100% of 0.2 device-hours; cost 0.40 (an hour of A100 1.8)" in text
+    assert "critical path, 3.3 minutes: tiny SR seed 0" in text or "tiny Focal seed 0" in text
+    assert "not counted: start-up and evaluation (tiny: only the step time is known)" in text
+    for suffix in ("png", "pdf"):
+        assert str(tmp_path / "r" / "figures" / f"schedule.{suffix}") in text
+
+
+def test_a_task_without_step_times_is_named_and_the_others_are_scheduled(tiny: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(tiny.read_text())
+    common = ("--datasets", tiny, other, "--methods", "sr", "--seeds", 1, "--results", tmp_path / "r", "--dry-run")
+    text = run_here(*common, "--cluster", "2xA100", "--step-seconds", "tiny=10").stdout
+    assert "not scheduled: other: no step time is known; add --probe, or --step-seconds other=SECONDS" in text
+    assert "critical path, 3.3 minutes: tiny SR seed 0" in text
+    nothing = run_here(*common, "--cluster", "2xA100", "--results", tmp_path / "empty").stdout
+    assert "--step-seconds tiny=SECONDS other=SECONDS" in nothing
+    assert not (tmp_path / "empty" / "figures").exists()
+
+
+def test_a_share_of_a_device_and_several_kinds(tiny: Path, tmp_path: Path) -> None:
+    common = ("--datasets", tiny, "--methods", "sr", "--seeds", 4, "--results", tmp_path, "--step-seconds", "tiny=10")
+    whole = described(*common, "--cluster", "1xA100")["schedule"]["makespan_seconds"]
+    for shared in (["--set", "resources.gpus=0.25"], ["--jobs-per-device", 4]):
+        assert described(*common, "--cluster", "1xA100", *shared)["schedule"]["makespan_seconds"] == whole / 4
+    mixed = described(*common, "--cluster", "2xA100,2xL4", "--speed", "L4=0.5")["schedule"]
+    assert mixed["makespan_seconds"] == whole / 2
+    assert [job["device"] for job in mixed["jobs"]] == [0, 1, 2, 3]
+
+
+def test_what_is_done_costs_nothing_and_what_is_begun_the_rest(tiny: Path, tmp_path: Path) -> None:
+    common = ("--datasets", tiny, "--methods", "sr", "focal", "--seeds", 1, "--results", tmp_path)
+    asked = (*common, "--cluster", "1xcpu", "--step-seconds", "tiny=10")
+    full = described(*asked)
+    assert run_here(*common, "--methods", "sr", "--keep-weights", "-q").returncode == 0
+    assert described(*asked)["schedule"]["makespan_seconds"] == full["schedule"]["makespan_seconds"] / 2
+    (record,) = tmp_path.glob("tiny/cross_entropy/*/seed-0/record.json")
+    record.unlink()
+    begun = described(*asked)
+    assert begun["schedule"]["makespan_seconds"] == full["schedule"]["makespan_seconds"] / 2, "all epochs are saved"
+    assert (full["epochs"], begun["epochs"]) == (8, 4)
+    assert run_here(*common, "-q").returncode == 0
+    assert "nothing to schedule: all jobs are done" in run_here(*asked, "--dry-run").stdout
+
+
+def test_a_record_knows_the_time_beside_the_steps(tiny: Path, tmp_path: Path) -> None:
+    common = ("--datasets", tiny, "--methods", "sr", "deep-ensemble", "--results", tmp_path, "--seeds")
+    assert run_here(*common, 1, "-q").returncode == 0
+    records = list(Store(tmp_path).records("tiny"))
+    beside = [next(iter({"first", "later"} & record["provenance"]["outside_seconds"].keys())) for record in records]
+    assert beside.count("first") <= 1, "a process has one first job"
+    found = described(*common, 2, "--cluster", "2xcpu")["schedule"]
+    assert found["steps_only"] == []
+    ensemble = next(job for job in found["jobs"] if job["job"] == "tiny Deep ensemble seed 1")
+    assert 0 < ensemble["end"] - ensemble["start"] < 1
+    assert ensemble["start"] == max(job["end"] for job in found["jobs"] if job is not ensemble)
+
+
+def test_the_picture_is_the_same_to_the_byte(tmp_path: Path) -> None:
+    forecast = simulate_all([outlook()], [Device("A100")] * 3 + [Device("L4", 0.4)] * 2, most_per_device=2)
+    pictures = []
+    for _ in range(2):
+        with house_style():
+            pictures.append(files_of(draw(forecast)))
+    assert pictures[0] == pictures[1]
+
+
+def test_bars_of_a_lane_never_overlap() -> None:
+    schedule = simulate_all([outlook()], [Device("A100")] * 3, most_per_device=2).schedule
+    lanes = lanes_of(schedule.placed)
+    assert len(lanes) == 6
+    assert sum(map(len, lanes)) == len(schedule.placed)
+    for lane in lanes:
+        assert len({each.device for each in lane}) == 1
+        assert all(one.end <= other.start for one, other in pairwise(lane))
+
+
+def test_the_paper_on_a_cluster(tmp_path: Path) -> None:
+    times = [f"{name}=0.1" for name in ("cifar10", "cifar100", "celeba")]
+    common = (
+        "paper",
+        "all",
+        "--seeds",
+        1,
+        "--results",
+        tmp_path,
+        "--data-dir",
+        tmp_path / "none",
+        "--cluster",
+        "8xA100",
+    )
+    found = described(*common, "--step-seconds", *times)["schedule"]
+    assert found["unknown"] == ["imagenet"]
+    assert found["makespan_seconds"] >= found["lower_bound_seconds"] > 0
+    assert found["device_hours"] == pytest.approx(8 * found["makespan_seconds"] / 3600)
+    assert found["busy_hours"] == pytest.approx(found["utilisation"] * found["device_hours"])
