@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from benchmark.cache import Folders
-from benchmark.data import batch_bounds, prepare
+from benchmark.data import Split, batch_bounds, prepare
 from benchmark.devices import data_budget
 from benchmark.interface import Progress
 from benchmark.jobs import Job, Methods
+from benchmark.provenance import process_age
 from benchmark.runner import make_deterministic
 from benchmark.sources import Facts
 from benchmark.store import Store
@@ -25,21 +26,37 @@ UNTIMED_STEPS, TIMED_STEPS = 2, 4
 
 @dataclass
 class Paces:
-    """Seconds per step, by (job id or method file, phase); `warmup` is the phase that a warm-up method trains."""
+    """Seconds per step, by (job id or method file, phase); `warmup` is the phase that a warm-up method trains.
+
+    `later` is what a job takes beside its epochs, `first` the same of a worker's first job, its start included.
+    """
 
     seconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
-    def add(self, job_id: str, method: str, step_seconds: dict[str, Any]) -> None:
-        for phase in {"warmup", "own"} & step_seconds.keys():
+    def add(self, job_id: str, method: str, seconds: dict[str, Any]) -> None:
+        for phase in {"warmup", "own", "first", "later"} & seconds.keys():
             for name in (job_id, method, ""):
-                self.seconds.setdefault((name, phase), []).append(step_seconds[phase])
+                self.seconds.setdefault((name, phase), []).append(seconds[phase])
 
     def of(self, job: Job, phase: str) -> float | None:
         """The nearest that is known: this job's, its method's, that of any method of the task."""
         names = [(job.id, phase), (job.method, phase)]
         if phase == "warmup" and job.trunk is not None:
             names += [(job.trunk.id, "own"), (job.trunk.method, "own"), ("", "warmup")]
-        return next((median(self.seconds[name]) for name in [*names, ("", "own")] if name in self.seconds), None)
+        return self.nearest([*names, ("", "own")])
+
+    def outside(self, job: Job) -> float | None:
+        """Beside its epochs, in a worker that has done others."""
+        return self.nearest([(job.id, "later"), (job.method, "later"), ("", "later")])
+
+    @property
+    def start(self) -> float:
+        """What a worker takes before its first job, as far as it is known."""
+        first, later = (self.nearest([("", name)]) or 0.0 for name in ("first", "later"))
+        return max(first - later, 0.0)
+
+    def nearest(self, names: Sequence[tuple[str, str]]) -> float | None:
+        return next((median(self.seconds[name]) for name in names if name in self.seconds), None)
 
 
 def known_paces(jobs: Sequence[Job], store: Store, device: str) -> Paces:
@@ -49,9 +66,10 @@ def known_paces(jobs: Sequence[Job], store: Store, device: str) -> Paces:
         return paces
     like = traits(jobs[0].identity())
     for record in store.records(jobs[0].task.name):
-        found = record["provenance"].get("step_seconds", {})
-        if found.get("device") == device and traits(record["identity"]) == like:
-            paces.add(record["job"], record["method"], found)
+        for field_name in ("step_seconds", "outside_seconds"):
+            found = record["provenance"].get(field_name, {})
+            if found.get("device") == device and traits(record["identity"]) == like:
+                paces.add(record["job"], record["method"], found)
     return paces
 
 
@@ -60,18 +78,37 @@ def traits(identity: dict[str, Any]) -> list[Any]:
     return [data["source"], data.get("image_size"), *(identity.get(name) for name in SAME)]
 
 
-def device_hours(jobs: Sequence[Job], paces: Paces, facts: Facts) -> float | None:
-    """Of the jobs that train; None as long as no step time is known for one of them."""
-    total = 0.0
-    for job in jobs:
-        steps = steps_per_epoch(job, facts)
-        warmup = 0 if job.branches else min(job.warmup_epochs, job.last_epoch)
-        for phase, epochs in (("warmup", warmup), ("own", job.epochs - warmup)):
-            pace = paces.of(job, phase)
-            if epochs > 0 and pace is None:
-                return None
-            total += max(epochs, 0) * steps * (pace or 0.0)
-    return total / 3600
+@dataclass(frozen=True)
+class Epochs:
+    """What a job trains itself, by phase."""
+
+    warmup: int = 0
+    own: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.warmup + self.own
+
+
+def epochs_of(job: Job, store: Store, *, saved: int = 0) -> Epochs:
+    """Beyond the first `saved`. One that takes over a finished run whose weights are gone trains it again."""
+    if job.needs:
+        gone = job.takes_over and store.state(job.needs[0].folder) == "done"
+        return Epochs(own=job.task.epochs if gone and not store.has_checkpoint(job.needs[0].folder) else 0)
+    first = max(saved, job.warmup_epochs if job.branches else 0)
+    warmup = max(min(job.warmup_epochs, job.last_epoch) - first, 0)
+    return Epochs(warmup, max(job.last_epoch - first - warmup, 0))
+
+
+def seconds_of(job: Job, epochs: Epochs, paces: Paces, facts: Facts) -> float | None:
+    """Of a job alone on a device; None as long as no step time is known for it."""
+    total, steps = paces.outside(job) or 0.0, steps_per_epoch(job, facts)
+    for phase, count in vars(epochs).items():
+        pace = paces.of(job, phase)
+        if count and pace is None:
+            return None
+        total += count * steps * (pace or 0.0)
+    return total
 
 
 def steps_per_epoch(job: Job, facts: Facts) -> int:
@@ -82,26 +119,40 @@ def steps_per_epoch(job: Job, facts: Facts) -> int:
 def measure_paces(
     jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device, tell: Callable[[str], None]
 ) -> Paces:
-    """A few steps of each phase of each kind of job, the first ones untimed."""
+    """A few steps of each phase of each kind of job, the first ones untimed, and what stands before and after them."""
     paces, kinds = Paces(), {job.id: job for job in jobs if job.epochs}
     for index, job in enumerate(kinds.values()):
         tell(f"measuring {job.task.name} {job.label} ({index + 1} of {len(kinds)})")
-        make_deterministic(job.task.threads, device)
-        data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1))
-        trainer = Trainer(replace(job, max_steps=0), methods, data, device)
-        state = trainer.start()
         found = {}
+        if index == 0:
+            set_up(job, folders, methods, device)
+            found["first"] = process_age()
+        started = time.perf_counter()
+        trainer, state = set_up(job, folders, methods, device)
+        found["later"] = time.perf_counter() - started
         if job.warmup_epochs:
             found["warmup"] = step_time(trainer, state)
             state = trainer.branch(state)
         found["own"] = step_time(trainer, state)
+        splits = (trainer.data.test, trainer.data.val)
+        found["later"] += sum(evaluation_time(trainer, state, split) for split in splits if split is not None)
         paces.add(job.id, job.method, found)
     return paces
 
 
+def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:
+    make_deterministic(job.task.threads, device)
+    data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1))
+    trainer = Trainer(replace(job, max_steps=0), methods, data, device)
+    return trainer, trainer.start()
+
+
 def step_time(trainer: Trainer, state: State) -> float:
-    """The median of a few steps as the trainer takes them; reading the loss waits for the device."""
-    task, seed = trainer.job.task, trainer.job.seed
+    """The median of a few steps as the trainer takes them, and its part of an epoch's validation.
+
+    Reading the loss waits for the device.
+    """
+    task, seed, val = trainer.job.task, trainer.job.seed, trainer.data.val
     num_steps, seconds = trainer.data.num_batches(task.batch_size), []
     state.method.train()
     batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
@@ -111,4 +162,14 @@ def step_time(trainer: Trainer, state: State) -> float:
         float(take_step(state.method, state.optimizer, batch, seed, progress, state.scaler).loss.detach())
         seconds.append(time.perf_counter() - started)
         started = time.perf_counter()
-    return median(seconds[UNTIMED_STEPS:] or seconds)
+    validation = evaluation_time(trainer, state, val) if val is not None and trainer.validates(state.method) else 0.0
+    return median(seconds[UNTIMED_STEPS:] or seconds) + validation / num_steps
+
+
+def evaluation_time(trainer: Trainer, state: State, split: Split) -> float:
+    """Of a whole split, from a few of its batches; bringing the logits back waits for the device."""
+    few = replace(trainer, job=replace(trainer.job, max_steps=TIMED_STEPS))
+    few.predict(state.method, split).logits.cpu()
+    started = time.perf_counter()
+    few.predict(state.method, split).logits.cpu()
+    return (time.perf_counter() - started) * max(1.0, len(split) / (TIMED_STEPS * trainer.job.task.eval_batch_size))

@@ -102,6 +102,11 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
+    def name(self) -> str:
+        """What people read of it."""
+        return f"{self.task.name} {self.label} seed {self.seed}"
+
+    @property
     def folder(self) -> Path:
         """Where its files lie below the results folder."""
         own = folder_of(self.task.name, self.method, self.id, self.seed)

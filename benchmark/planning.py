@@ -1,7 +1,7 @@
 """What a command would do: checks before training, and the plan that --dry-run shows."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,14 @@ from tabulate import tabulate
 
 from benchmark.cache import Folders
 from benchmark.config import TaskConfig
-from benchmark.cost import Paces, device_hours
 from benchmark.data import facts_of, load
 from benchmark.errors import MissingData, UserError
-from benchmark.jobs import Job, Suite
+from benchmark.forecast import Forecast, Outlook
+from benchmark.jobs import Job
 from benchmark.networks import Network, build_network
 from benchmark.sources import Facts, Loaded
 from benchmark.store import Store
-from benchmark.trunks import share_warmups
-from benchmark.units import text_from_bytes
+from benchmark.units import device_hours, text_from_bytes, text_from_seconds
 
 ABSENT = "absent"
 PART_OF_A_SET = 0.9
@@ -28,10 +27,6 @@ STATES_PER_CHECKPOINT = 6
 """Weights, momentum, and a second network at the most, of the last epoch saved and of the one before."""
 STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
 """Weights and what the optimiser keeps of each."""
-
-
-Pace = Callable[[Sequence[Job]], Paces]
-"""What a step of these jobs takes."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +81,17 @@ def empty_network(task: TaskConfig, facts: Facts) -> Network:
         return build_network(task.network, facts.num_classes, facts.shape)
 
 
-def describe_plan(suites: list[Suite], store: Store, *, share: bool, pace: Pace) -> dict[str, Any]:
-    tasks = [describe_suite(suite, store, share, pace) for suite in suites]
+def describe_plan(outlooks: Sequence[Outlook], store: Store) -> dict[str, Any]:
+    tasks = list(map(describe_suite, outlooks))
     totals = {name: sum(task[name] for task in tasks) for name in ("epochs", "epochs_naive")}
     hours = [task["device_hours"] for task in tasks]
     totals["device_hours"] = None if None in hours else sum(hours)
     return {"tasks": tasks, "results": str(store.root), **totals}
 
 
-def describe_suite(suite: Suite, store: Store, share: bool, pace: Pace) -> dict[str, Any]:
+def describe_suite(outlook: Outlook) -> dict[str, Any]:
+    suite, missing, to_run = outlook.suite, outlook.missing, outlook.to_run
     task, facts = suite.task, suite.facts
-    states = {job.folder: store.state(job.folder) for job in suite.jobs()}
-    missing = [job for job in suite.jobs() if states[job.folder] in ("new", "partial")]
-    to_run = share_warmups(missing, store) if share else missing
-    paces = pace(to_run)
     changed = {job.folder: job for job in to_run}
     trunks = [job for job in to_run if job.until]
     listed = [*trunks, *(changed.get(job.folder, job) for job in suite.jobs())]
@@ -110,38 +102,83 @@ def describe_suite(suite: Suite, store: Store, share: bool, pace: Pace) -> dict[
     return {
         "task": task.name,
         "data": "not cached" if suite.data_sha256 == ABSENT else "present",
-        "jobs": [describe_job(job, states.get(job.folder) or store.state(job.folder), store) for job in listed],
+        "jobs": [describe_job(job, outlook) for job in listed],
         "impossible": {entry.label: entry.reason for entry in suite.entries if entry.reason},
-        "epochs": sum(epochs_of(job, store) for job in to_run),
-        "epochs_naive": sum(epochs_of(job, store) for job in missing),
-        "disk_bytes": prediction_bytes * len(states),
+        "epochs": sum(outlook.epochs(job).total for job in to_run),
+        "epochs_naive": sum(outlook.epochs(job).total for job in missing),
+        "disk_bytes": prediction_bytes * len(outlook.states),
         "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
         "snapshot_bytes": 4 * weights * STATES_PER_SNAPSHOT[task.optimizer.name] * snapshots,
         "network_parameters": weights,
-        "device_hours": device_hours(to_run, paces, facts),
-        "device_hours_naive": device_hours(missing, paces, facts),
+        "device_hours": outlook.hours(to_run),
+        "device_hours_naive": outlook.hours(missing),
     }
 
 
-def describe_job(job: Job, state: str, store: Store) -> dict[str, Any]:
+def describe_job(job: Job, outlook: Outlook) -> dict[str, Any]:
     return {
         "label": job.label,
         "method": job.method,
         "seed": job.seed,
         "job": job.id,
-        "epochs": epochs_of(job, store),
+        "epochs": outlook.epochs(job).total,
         "warmup_epochs": job.warmup_epochs,
         "branches": job.branches,
-        "state": state,
+        "state": outlook.states.get(job.folder) or outlook.store.state(job.folder),
     }
 
 
-def epochs_of(job: Job, store: Store) -> int:
-    """What a job trains; one that takes over a finished run whose weights are gone trains it again."""
-    need = job.needs[0].folder if job.takes_over else None
-    if need is not None and store.state(need) == "done" and not store.has_checkpoint(need):
-        return job.task.epochs
-    return job.epochs
+def describe_schedule(forecast: Forecast) -> dict[str, Any]:
+    schedule, chain = forecast.schedule, forecast.schedule.critical_path
+    return {
+        "devices": dict(Counter(device.name for device in schedule.devices)),
+        "makespan_seconds": schedule.makespan,
+        "lower_bound_seconds": schedule.lower_bound if schedule.placed else 0.0,
+        "utilisation": schedule.utilisation,
+        "device_hours": schedule.device_seconds / 3600,
+        "busy_hours": schedule.busy_seconds / 3600,
+        "prices": {device.name: device.price for device in schedule.devices if device.price is not None},
+        "cost": schedule.cost,
+        "critical_path": [forecast.jobs[name].name for name in chain.names],
+        "critical_path_seconds": chain.seconds,
+        "unknown": list(forecast.unknown),
+        "steps_only": list(forecast.steps_only),
+        "jobs": [
+            {"job": forecast.jobs[each.work.name].name, "device": each.device, "start": each.start, "end": each.end}
+            for each in schedule.placed
+        ],
+    }
+
+
+def schedule_text(described: dict[str, Any]) -> str:
+    lines = [schedule_lines(described)] if described["jobs"] else []
+    if described["unknown"]:
+        names = described["unknown"]
+        given = " ".join(f"{name}=SECONDS" for name in names)
+        lines.append(
+            f"not scheduled: {', '.join(names)}: no step time is known; add --probe, or --step-seconds {given}"
+        )
+    if not lines:
+        lines.append("nothing to schedule: all jobs are done")
+    return "\n".join([*lines, *described.get("figures", [])])
+
+
+def schedule_lines(described: dict[str, Any]) -> str:
+    devices = ",".join(f"{count}x{name}" for name, count in described["devices"].items())
+    makespan, least, chain = (
+        text_from_seconds(described[f"{name}_seconds"]) for name in ("makespan", "lower_bound", "critical_path")
+    )
+    prices = ", ".join(f"{name} {price:g}" for name, price in described["prices"].items())
+    cost = f"; cost {described['cost']:,.2f} (an hour of {prices})" if prices else ""
+    steps_only = described["steps_only"]
+    left_out = [f"start-up and evaluation ({', '.join(steps_only)}: only the step time is known)"] if steps_only else []
+    left_out += ["failures", "other people's jobs", "steps that are slower where jobs share a device, a disk or a host"]
+    return (
+        f"on {devices}: {makespan} from beginning to end (no order takes less than {least}), devices busy "
+        f"{described['utilisation']:.0%} of {device_hours(described['device_hours'])}{cost}\n"
+        f"critical path, {chain}: {' → '.join(described['critical_path'])}\n"
+        f"not counted: {', '.join(left_out)}"
+    )
 
 
 def plan_text(described: dict[str, Any]) -> str:
@@ -151,15 +188,16 @@ def plan_text(described: dict[str, Any]) -> str:
         jobs = sum(len(task["jobs"]) for task in described["tasks"])
         texts.append(
             f"in all {jobs} jobs, {described['epochs']} epochs to train, {saved} saved by shared warm-ups"
-            f"{hours_text(described['device_hours'])}"
+            f"{cost_text(described['device_hours'])}"
         )
+    texts += [schedule_text(described["schedule"])] if "schedule" in described else []
     return "\n\n".join(texts)
 
 
-def hours_text(hours: float | None) -> str:
+def cost_text(hours: float | None) -> str:
     if hours is None:
         return "; device-hours unknown: no earlier run of this task on this device (--probe measures a few steps)"
-    return f"; about {hours:.1f} device-hours" if hours >= 0.1 else f"; about {60 * hours:.1f} device-minutes"
+    return f"; about {device_hours(hours)}"
 
 
 def suite_text(task: dict[str, Any]) -> str:
@@ -178,7 +216,7 @@ def suite_text(task: dict[str, Any]) -> str:
     return (
         f"{task['task']} (data {task['data']}, network of {task['network_parameters']:,} parameters)\n{grid}\n"
         f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train{saved}"
-        f"{hours_text(task['device_hours'])}; about "
+        f"{cost_text(task['device_hours'])}; about "
         f"{disk['disk']} of results, up to {disk['checkpoint']} per running job{snapshots}"
         f"{impossible}"
     )

@@ -91,7 +91,7 @@ class Watcher:
             self.beside_another()
         elif event.kind == "retried":
             self.pace.stopped(event.job)
-            self.bar.write(f"{self.name(event.job)}: {event.values['reason']}; trying again", file=sys.stderr)
+            self.bar.write(f"{event.job.name}: {event.values['reason']}; trying again", file=sys.stderr)
         else:
             self.after_job(event)
 
@@ -99,7 +99,7 @@ class Watcher:
         job, done = event.job, int(event.values["epochs_done"])
         self.pace.epoch(job, done)
         accuracy = f" acc {event.values['accuracy']:.1%}" if "accuracy" in event.values else ""
-        line = f"{self.name(job)} epoch {done}/{job.last_epoch} loss {event.values['loss']:.3f}{accuracy}"
+        line = f"{job.name} epoch {done}/{job.last_epoch} loss {event.values['loss']:.3f}{accuracy}"
         self.bar.set_description_str(f"ETA {self.pace.eta()} | {line}")
         if self.verbose:
             self.bar.write(line, file=sys.stderr)
@@ -114,7 +114,7 @@ class Watcher:
         if failed or not (self.live or self.quiet):
             state = {"done": "done", "failed": "FAILED: "}.get(event.kind, "") + event.values.get("reason", "")
             eta = f", ETA {self.pace.eta()}" if self.finished < len(self.jobs) else ""
-            self.bar.write(f"[{self.finished}/{len(self.jobs)}] {self.name(event.job)}: {state}{eta}", file=sys.stderr)
+            self.bar.write(f"[{self.finished}/{len(self.jobs)}] {event.job.name}: {state}{eta}", file=sys.stderr)
         if failed and self.fail_fast:
             raise Stop
 
@@ -126,9 +126,6 @@ class Watcher:
 
     def stopping(self) -> None:
         self.bar.write("stopping when this epoch is done and saved; Ctrl-C again stops at once", file=sys.stderr)
-
-    def name(self, job: Job) -> str:
-        return f"{job.task.name} {job.label} seed {job.seed}"
 
     def close(self) -> None:
         self.bar.close()

@@ -2,12 +2,14 @@
 
 import platform
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from benchmark.jobs import Job
@@ -44,6 +46,11 @@ def provenance() -> dict[str, Any]:
         "platform": platform.platform(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
+
+
+def process_age() -> float:
+    """Seconds since this process was started."""
+    return time.time() - float(psutil.Process().create_time())
 
 
 def codes_of(job: Job, parts: Iterable[tuple[Job, Sequence[str]]]) -> list[str]:

@@ -1,6 +1,7 @@
 """One job from its description to its record."""
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -19,12 +20,15 @@ from benchmark.devices import data_budget, start_memory, used_memory
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
 from benchmark.outputs import Outputs, heading
-from benchmark.provenance import codes_of, environment, provenance
+from benchmark.provenance import codes_of, environment, process_age, provenance
 from benchmark.store import HISTORY, Store, snapshot_name
 from benchmark.trainer import Diverged, State, Trainer, network_of, trainable
 
 Report = Callable[[dict[str, Any]], object]
 """Called after each epoch with the numbers a person wants to see; what it returns is true to stop there."""
+
+JOBS_HERE = itertools.count()
+"""How many jobs this process has begun. The first bears its start, and all that is loaded or translated only once."""
 
 
 class Interrupted(Exception):
@@ -73,6 +77,7 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
         if "diverged" in record:
             raise Diverged(record["diverged"])
         return
+    age, started = 0.0 if next(JOBS_HERE) else process_age(), time.monotonic()
     make_deterministic(job.task.threads, device)
     start_memory(device)
     method = context.methods.get(job.method)
@@ -89,6 +94,9 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
         store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance() | made})
         store.tidy(job.folder)
         raise
+    if not job.max_steps:
+        outside = age + time.monotonic() - started - record["provenance"].get("epochs_seconds", 0.0)
+        record["provenance"]["outside_seconds"] = {"device": device.type, "first" if age else "later": outside}
     store.write_record(job.folder, record)
     if job.folder not in context.awaited:
         store.tidy(job.folder)
@@ -115,6 +123,7 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
         saver.save(state)
     spent = {
         "seconds": saver.seconds(),
+        "epochs_seconds": sum(map(sum, saver.paces.values())) + saver.aside,
         "environments": saver.environments,
         "codes": codes_of(job, [(owner, saver.codes)]),
         "weights_kept": context.keep_weights,

@@ -145,10 +145,14 @@ class Trainer:
         self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
         return sums
 
+    def validates(self, method: Method) -> bool:
+        """Whether it looks at the validation images after each epoch, where there are some."""
+        return method.needs_validation or self.job.task.checkpoint == "best"
+
     def end_epoch(self, state: State, progress: Progress) -> None:
         method, task = state.method, self.job.task
         validation = None
-        if self.data.val is not None and (method.needs_validation or task.checkpoint == "best"):
+        if self.data.val is not None and self.validates(method):
             prediction = self.predict(method, self.data.val)
             validation = Validation(prediction, self.data.val.labels[: len(prediction.logits)])
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Amounts of memory as people write them."""
+"""Amounts of memory and time as people write them."""
 
 import re
 
@@ -19,3 +19,18 @@ def text_from_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+def unit_of_time(seconds: float) -> tuple[str, float]:
+    """The largest of which there are two at least, and its seconds."""
+    units = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
+    return next((unit for unit in units if seconds >= 2 * unit[1]), ("seconds", 1.0))
+
+
+def text_from_seconds(seconds: float) -> str:
+    unit, length = unit_of_time(seconds)
+    return f"{seconds / length:.1f} {unit}"
+
+
+def device_hours(hours: float) -> str:
+    return f"{hours:,.1f} device-hours" if hours >= 0.1 else f"{60 * hours:.1f} device-minutes"

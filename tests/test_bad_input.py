@@ -210,6 +210,30 @@ CASES = [
     (["paper", "cifar11"], "did you mean 'cifar10'"),
     (["paper", "cifar10", "--scale", "gpu"], "invalid choice"),
     (["paper", "cifar10", "--json"], "belongs to --dry-run"),
+    (["paper", "all", "--cluster", "8xA100"], "--cluster belongs to --dry-run; add --dry-run"),
+    (["--cluster", "8xA100"], "--cluster belongs to --dry-run"),
+    (["--step-seconds", "tiny=0.1"], "--step-seconds belongs to --dry-run"),
+    (["--dry-run", "--price", "A100=2"], "--price belongs to --cluster"),
+    (["--dry-run", "--speed", "A100=2"], "--speed belongs to --cluster"),
+    *(
+        (["--dry-run", "--cluster", text], "up to 1000 devices such as 8xA100 or 8xA100,4xL4, got")
+        for text in ("", "A100", "8", "8x", "0xA100", "8xA100,", "8 A100", "1001xA100", "8xA100;4xL4")
+    ),
+    (["--dry-run", "--cluster", "8xA100", "--price", "A100"], "expected NAME=NUMBER with a number above 0"),
+    (["--dry-run", "--cluster", "8xA100", "--price", "A100=free"], "above 0, got 'A100=free'"),
+    (["--dry-run", "--cluster", "8xA100", "--price", "A10=1"], "of --price: 'A10': did you mean 'A100'"),
+    (["--dry-run", "--cluster", "8xA100", "--speed", "A100=0"], "above 0, got 'A100=0'"),
+    (["--dry-run", "--cluster", "8xA100,4xL4", "--price", "A100=1"], "says nothing of L4; add --price L4=PRICE"),
+    (
+        ["--dry-run", "--cluster", "8xA100", "--step-seconds", "tyni=1"],
+        "of --step-seconds: 'tyni': did you mean 'tiny'",
+    ),
+    (["--dry-run", "--cluster", "8xA100", "--step-seconds", "tiny=nan"], "above 0, got 'tiny=nan'"),
+    (
+        ["--dry-run", "--cluster", "8xA100", "--step-seconds", "tiny=1", "--set", "resources.gpus=2"],
+        "resources.gpus = 2 has no place in a simulated cluster",
+    ),
+    (["--dry-run", "--cluster", "8xA100", "--results", "{file.txt}"], "cannot write to results folder"),
     (["tune", "digits"], "required: METHOD"),
     (["tune", "digits", "ccl-cs"], "did you mean 'CCL-SC'"),
     (["tune", "digits", "ccl-sc", "--grid", "weight"], "expected FIELD=VALUE,VALUE"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.cost import Paces, device_hours, known_paces
+from benchmark.cost import Epochs, Paces, epochs_of, known_paces, seconds_of
 from benchmark.jobs import Job
 from benchmark.planner import plan
 from benchmark.sources import describe
@@ -25,6 +25,12 @@ def jobs(*labels: str) -> list[Job]:
     return [entry.jobs[0] for entry in plan(TASK, labels, [0], Registry(), "hash")]
 
 
+def hours(jobs: list[Job], known: Paces) -> float | None:
+    nothing = Store(Path("nowhere"))
+    each = [seconds_of(job, epochs_of(job, nothing), known, FACTS) for job in jobs]
+    return None if None in each else sum(each) / 3600
+
+
 def paces(**seconds: float) -> Paces:
     found = Paces()
     found.add("sr-job", "cross_entropy", {"own": seconds["sr"]})
@@ -36,15 +42,28 @@ def test_hours_by_hand() -> None:
     """300 epochs of SR; 150 of warm-up and 150 of CCL-SC; shared, the warm-up is SR's."""
     known = paces(sr=0.01, ccl=0.03)
     alone = jobs("CCL-SC", "SR")
-    assert device_hours(alone, known, FACTS) == pytest.approx(STEPS * (300 * 0.01 + 150 * 0.01 + 150 * 0.03) / 3600)
+    assert hours(alone, known) == pytest.approx(STEPS * (300 * 0.01 + 150 * 0.01 + 150 * 0.03) / 3600)
     shared = share_warmups(alone, Store(Path("nowhere")))
-    assert device_hours(shared, known, FACTS) == pytest.approx(STEPS * (300 * 0.01 + 150 * 0.03) / 3600)
+    assert hours(shared, known) == pytest.approx(STEPS * (300 * 0.01 + 150 * 0.03) / 3600)
 
 
 def test_a_method_without_a_record_counts_at_the_median_of_the_others() -> None:
     known = paces(sr=0.01, ccl=0.03)
-    assert device_hours(jobs("Focal"), known, FACTS) == pytest.approx(STEPS * 300 * 0.02 / 3600)
-    assert device_hours(jobs("Focal"), Paces(), FACTS) is None
+    assert hours(jobs("Focal"), known) == pytest.approx(STEPS * 300 * 0.02 / 3600)
+    assert hours(jobs("Focal"), Paces()) is None
+
+
+def test_what_is_saved_is_not_trained_again_and_what_is_no_step_counts_too() -> None:
+    """CCL-SC warms up for 150 of 300 epochs."""
+    (job,), nothing = jobs("CCL-SC"), Store(Path("nowhere"))
+    assert epochs_of(job, nothing) == Epochs(150, 150)
+    assert epochs_of(job, nothing, saved=100) == Epochs(50, 150)
+    assert epochs_of(job, nothing, saved=200) == Epochs(0, 100)
+    known = paces(sr=0.01, ccl=0.03)
+    known.add("ccl-job", "ccl_sc", {"later": 7.0})
+    known.add("sr-job", "cross_entropy", {"first": 12.0})
+    assert seconds_of(job, Epochs(0, 100), known, FACTS) == pytest.approx(7 + 100 * STEPS * 0.03)
+    assert known.start == 5.0
 
 
 def test_records_of_other_devices_and_networks_do_not_count(tiny: Path, tmp_path: Path) -> None:

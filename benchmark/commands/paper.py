@@ -19,7 +19,8 @@ from benchmark.commands.options import (
     positive,
     read_tasks,
 )
-from benchmark.commands.run import MakeRegistry, add_plan, check_plan, entry_of_manifest, show_plan
+from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
+from benchmark.commands.run import MakeRegistry, entry_of_manifest
 from benchmark.commands.tables import try_report, write_paper_table
 from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.stale import installed_torch
@@ -120,7 +121,7 @@ def make_grid(
     from benchmark.published import SCALES, table_manifest
 
     (task,) = read_tasks([f"{name}{SCALES[arguments.scale]}"], arguments)
-    data = find_data(task, folders, required=arguments.probe or not arguments.dry_run)
+    data = find_data(task, folders, required=needs_data(task, arguments))
     check_recipe(task, data.facts)
     if data.remark:
         print(f"{task.name}: {data.remark}", file=sys.stderr)

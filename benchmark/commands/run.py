@@ -1,7 +1,6 @@
 """`run`: train what is missing of a grid of tasks, methods and seeds, then write its tables."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from benchmark.commands.options import (
     positive,
     read_tasks,
 )
+from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
 from benchmark.commands.tables import try_report, write_tables
 from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.config import TaskConfig
@@ -29,7 +29,7 @@ from benchmark.stale import installed_torch
 from benchmark.store import Store
 
 if TYPE_CHECKING:
-    from benchmark.jobs import Entry, Job, Methods, Suite
+    from benchmark.jobs import Entry, Methods, Suite
 
 MakeRegistry = Callable[[Sequence[Path]], "Methods"]
 
@@ -71,24 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
 
 
-def add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, device-hours, disk"
-    )
-    parser.add_argument(
-        "--probe",
-        action="store_true",
-        help="with --dry-run: measure a few steps of each kind of job now, instead of reading earlier records",
-    )
-    parser.add_argument("--json", action="store_true", help="with --dry-run: print it as JSON")
-
-
-def check_plan(arguments: argparse.Namespace) -> None:
-    for name in ("json", "probe"):
-        if getattr(arguments, name) and not arguments.dry_run:
-            raise UserError(f"--{name} belongs to --dry-run; add --dry-run, or leave it out")
-
-
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     check_plan(arguments)
     if any(override.strip().startswith("bound.") for override in arguments.set) and not arguments.track_bound:
@@ -101,28 +83,6 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if arguments.dry_run:
         return show_plan(suites, store, arguments, methods, folders)
     return train(suites, store, arguments, methods, folders)
-
-
-def show_plan(
-    suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", folders: Folders
-) -> int:
-    import torch
-
-    from benchmark.cost import Paces, known_paces, measure_paces
-    from benchmark.devices import device_kind, device_name
-    from benchmark.planning import describe_plan, plan_text
-
-    kind = device_kind(arguments.device)
-
-    def pace(jobs: "Sequence[Job]") -> Paces:
-        if arguments.probe:
-            device = torch.device(device_name(arguments.device))
-            return measure_paces(jobs, folders, methods, device, lambda line: print(line, file=sys.stderr))
-        return known_paces(jobs, store, kind)
-
-    described = describe_plan(suites, store, share=not arguments.no_shared_warmup, pace=pace)
-    print(json.dumps(described, indent=1) if arguments.json else plan_text(described))
-    return 0
 
 
 def train(
@@ -156,7 +116,7 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     labels = match_labels(arguments.methods or task.methods, owners)
     default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
     reference = pick_reference(arguments.reference, default, labels)
-    data = find_data(task, folders, required=arguments.probe or not arguments.dry_run)
+    data = find_data(task, folders, required=needs_data(task, arguments))
     check_recipe(task, data.facts)
     if data.remark:
         print(f"{task.name}: {data.remark}", file=sys.stderr)

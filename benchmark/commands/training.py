@@ -266,4 +266,4 @@ def bringing(watch: "Watch", mirror: Mirror) -> "Watch":
 
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:
-    return f"failed: {job.task.name} {job.label} seed {job.seed}: {reason} (see {store.root / job.folder})"
+    return f"failed: {job.name}: {reason} (see {store.root / job.folder})"

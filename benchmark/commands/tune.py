@@ -17,7 +17,8 @@ from benchmark.commands.options import (
     positive,
     read_tasks,
 )
-from benchmark.commands.run import MakeRegistry, add_plan, add_plugins, check_plan, show_plan
+from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
+from benchmark.commands.run import MakeRegistry, add_plugins
 from benchmark.commands.tables import write_files
 from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.errors import UserError
@@ -86,7 +87,7 @@ def make_trials(arguments: argparse.Namespace, methods: "Methods") -> "tuple[Sui
     (task,) = read_tasks([arguments.task], arguments, held_out)
     check_settings(task, methods, owners)
     trials = find_grid(task, label, owners[label], arguments.grid)
-    required = arguments.probe or not arguments.dry_run
+    required = needs_data(task, arguments)
     remark = find_data(whole, folders_of(arguments), required=required).remark
     data = find_data(task, folders_of(arguments), required=required)
     check_recipe(task, data.facts)
