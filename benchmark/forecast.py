@@ -9,7 +9,7 @@ import torch
 
 from benchmark.cost import Epochs, Paces, epochs_of, seconds_of
 from benchmark.errors import UserError
-from benchmark.jobs import Job, Suite
+from benchmark.jobs import Job, Suite, in_line
 from benchmark.launch import branching_point
 from benchmark.schedule import Device, Schedule, Work, simulate
 from benchmark.store import Store
@@ -107,8 +107,9 @@ class Forecast:
 
 def simulate_all(outlooks: Sequence[Outlook], devices: Sequence[Device], most_per_device: int = 1) -> Forecast:
     """The jobs of all suites in line, as a run would have them."""
-    jobs = {str(job.folder): job for outlook in outlooks for job in outlook.to_run}
-    works = [work for outlook in outlooks for work in works_of(outlook, most_per_device)]
+    jobs = {str(job.folder): job for job in in_line(job for outlook in outlooks for job in outlook.to_run)}
+    known = {work.name: work for outlook in outlooks for work in works_of(outlook, most_per_device)}
+    works = [known[name] for name in jobs if name in known]
     busy = [outlook for outlook in outlooks if outlook.to_run]
     unknown = tuple(outlook.suite.task.name for outlook in busy if outlook.hours(outlook.to_run) is None)
     bare = tuple(outlook.suite.task.name for outlook in busy if outlook.paces.outside(outlook.to_run[0]) is None)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -156,3 +157,8 @@ class Suite:
         for job in (job for top in by_seed for job in (*top.needs, top)):
             found.setdefault(job.folder, job)
         return list(found.values())
+
+
+def in_line(jobs: Iterable[Job]) -> list[Job]:
+    """Seed by seed over all tasks. Members of an ensemble go with its seed, which splits their data."""
+    return sorted(jobs, key=lambda job: job.split_seed)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmark.cost import Paces
 from benchmark.forecast import Outlook, look_ahead, simulate_all, works_of
-from benchmark.jobs import Job, Suite
+from benchmark.jobs import Job, Suite, in_line
 from benchmark.launch import Event, Waiting
 from benchmark.planner import plan
 from benchmark.plots.gantt import draw, lanes_of
@@ -130,8 +130,12 @@ LABELS = ["CCL-SC", "SAT", "Deep ensemble", "MC-dropout", "Focal", "SR"]
 
 
 def outlook(labels: Sequence[str] = LABELS, **paces: float) -> Outlook:
-    """Of CIFAR-100 with three seeds, where nothing has been done; by default a step takes a second."""
-    task = load_task("cifar100")
+    return of_task("cifar100", labels, **paces)
+
+
+def of_task(name: str, labels: Sequence[str] = LABELS, **paces: float) -> Outlook:
+    """With three seeds, where nothing has been done; by default a step takes a second."""
+    task = load_task(name)
     entries = plan(task, labels, range(3), Registry(), "hash")
     suite = Suite(task, entries, task.coverages, task.reference, {}, "hash", describe(task.data))
     known = Paces({("", phase): [seconds] for phase, seconds in (paces or {"own": 1.0}).items()})
@@ -167,6 +171,17 @@ def test_the_order_is_that_of_a_real_run(workers: int, labels: list[str]) -> Non
     simulated = starts(simulate(works, [Device("d")] * workers))
     real = as_workers_take_them(found.to_run, works, workers)
     assert {name: start for name, (start, _) in simulated.items()} == pytest.approx(real)
+
+
+def test_every_task_gets_its_first_seed_before_any_gets_its_second() -> None:
+    """And the members of an ensemble, whatever their own seeds, with the ensemble."""
+    jobs = [job for name in ("cifar100", "cifar10") for job in of_task(name).to_run]
+    line = in_line(jobs)
+    assert [job.split_seed for job in line] == sorted(job.split_seed for job in jobs)
+    assert [job.task.name for job in line if job.label == "Deep ensemble"] == ["cifar100", "cifar10"] * 3
+    forecast = simulate_all([of_task("cifar100"), of_task("cifar10")], [Device("d")])
+    begun = [forecast.jobs[each.work.name] for each in forecast.schedule.placed]
+    assert [job.split_seed for job in begun] == sorted(job.split_seed for job in jobs)
 
 
 def described(*arguments: object) -> dict[str, Any]:

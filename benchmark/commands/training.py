@@ -148,10 +148,10 @@ def run_suites(
     devices: list[str],
 ) -> list[str]:
     """Run what is missing; returns a line for each job that has no result."""
+    from benchmark.jobs import in_line
     from benchmark.runner import Context
 
-    # Members of an ensemble go with its seed, which splits their data.
-    jobs = sorted((job for suite in suites for job in suite.jobs()), key=lambda job: job.split_seed)
+    jobs = in_line(job for suite in suites for job in suite.jobs())
     check_finished(jobs, store, redo_stale=arguments.redo_stale)
     context = Context(
         store.root.resolve(),
