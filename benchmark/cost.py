@@ -102,7 +102,7 @@ def measure_paces(
 def step_time(trainer: Trainer, state: State) -> float:
     """The median of a few steps as the trainer takes them; reading the loss waits for the device."""
     task, seed = trainer.job.task, trainer.job.seed
-    num_steps, seconds = trainer.data.num_batches(task.batch_size), []
+    num_steps, seconds = len(trainer.data.batch_sizes(task.batch_size)), []
     state.method.train()
     batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
     started = time.perf_counter()
