@@ -12,8 +12,10 @@ from benchmark.cache import Folders
 from benchmark.config import TaskConfig
 from benchmark.cost import Paces, device_hours
 from benchmark.data import facts_of, load
+from benchmark.devices import device_kind
 from benchmark.errors import MissingData, UserError
-from benchmark.jobs import Job, Suite
+from benchmark.interface import Method
+from benchmark.jobs import Job, Methods, Suite
 from benchmark.networks import Network, build_network
 from benchmark.sources import Facts, Loaded
 from benchmark.store import Store
@@ -78,6 +80,29 @@ def check_recipe(task: TaskConfig, facts: Facts) -> None:
         raise UserError(
             f"augment.color_jitter needs 8-bit images, and those of '{task.data.source}' are not; set it to 0"
         )
+
+
+def check_ranks(suites: Sequence[Suite], methods: Methods, device: str) -> None:
+    """What several GPUs cannot compute as one does is refused before anything trains."""
+    jobs = [job for suite in suites for job in suite.jobs() if not job.needs]
+    coupled = [job.label for job in jobs if couples_samples(job, methods)]
+    if coupled:
+        raise UserError(
+            f"--gpus-per-job: the loss of {', '.join(dict.fromkeys(coupled))} couples the samples of a batch, and each "
+            "GPU would see only its part; leave them out of --methods, or train them without --gpus-per-job"
+        )
+    synchronised = [suite.task.name for suite in suites if suite.task.sync_batchnorm]
+    if synchronised and device_kind(device) != "cuda":
+        raise UserError(
+            f"sync_batchnorm of {', '.join(synchronised)} needs GPUs where --gpus-per-job is above 1; "
+            "set sync_batchnorm=false, or leave out --gpus-per-job"
+        )
+
+
+def couples_samples(job: Job, methods: Methods) -> bool:
+    """In its own phase or in its warm-up."""
+    trained = [methods.get(each.method) for each in (job, job.trunk) if each is not None]
+    return any(issubclass(method, Method) and method.couples_samples for method in trained)
 
 
 def empty_network(task: TaskConfig, facts: Facts) -> Network:

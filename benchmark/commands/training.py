@@ -61,6 +61,14 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="jobs that share a GPU, where one is too small to fill it (default: 1)",
     )
     parser.add_argument(
+        "--gpus-per-job",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="train each job on N GPUs (on the CPU: in N processes); batch and learning rate stay those of the task "
+        "(default: 1)",
+    )
+    parser.add_argument(
         "--max-steps",
         type=positive,
         default=0,
@@ -94,13 +102,17 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace) -> list[str]:
-    """One for each job at a time. Refuses what this machine does not have: ask before anything is written."""
+def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace, methods: "Methods") -> list[str]:
+    """One for each job at a time. Refuses what cannot be done on this machine: ask before anything is written."""
     from benchmark.devices import choose_devices
+    from benchmark.planning import check_ranks
 
+    if arguments.gpus_per_job > 1:
+        check_ranks(suites, methods, arguments.device)
     threads = max(suite.task.threads for suite in suites)
     workers = 1 if arguments.workers == 0 else arguments.workers
-    return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device)
+    gpus = 1 if arguments.ray else arguments.gpus_per_job  # which of its nodes has as many, a cluster must say
+    return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device, gpus)
 
 
 def run_suites(
@@ -122,6 +134,7 @@ def run_suites(
         methods,
         budget=arguments.data_budget,
         jobs_per_device=max(Counter(devices).values()),
+        gpus_per_job=arguments.gpus_per_job,
         keep_weights=arguments.keep_weights,
         keep_features=arguments.keep_features,
         keep_trunks=arguments.keep_trunks,
