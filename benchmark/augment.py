@@ -36,6 +36,13 @@ class Draws:
     order: NDArray[np.int64] | None = None
     """(B, 3): which of them comes first, second, third."""
 
+    def part(self, rows: slice) -> "Draws":
+        """Those of some images of the batch."""
+        chosen = {name: numbers[rows] for name, numbers in vars(self).items() if numbers is not None}
+        if self.offsets is not None:
+            chosen["offsets"] = self.offsets[:, rows]
+        return Draws(**chosen)
+
 
 def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Generator) -> Draws:
     """The numbers of a view of images with these heights and widths (B, 2)."""

@@ -14,7 +14,7 @@ from benchmark.files import Damaged, say
 from benchmark.jobs import Job
 from benchmark.provenance import environment
 from benchmark.stale import installed_torch, torch_of
-from benchmark.store import Store, snapshot_name
+from benchmark.store import CHECKPOINT, Store, snapshot_name
 from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
 
 
@@ -30,7 +30,8 @@ class Checkpoints:
     seconds_before: float = 0.0
 
     def __post_init__(self) -> None:
-        self.environments = [environment(self.trainer.device, self.trainer.job.task.threads)]
+        trainer = self.trainer
+        self.environments = [environment(trainer.device, trainer.job.task.threads, trainer.ranks.size)]
         self.codes = [self.trainer.job.code]
         self.checksums: dict[str, str] = {}
         self.started = self.saved = time.monotonic()
@@ -44,14 +45,25 @@ class Checkpoints:
         return self.seconds_before + time.monotonic() - self.started - self.aside
 
     def step_seconds(self) -> dict[str, float]:
-        """Of each phase that was trained here: the median epoch, validation included, by its number of steps."""
-        steps = self.trainer.data.num_batches(self.trainer.job.task.batch_size)
-        return {phase: median(seconds) / steps for phase, seconds in self.paces.items()}
+        """Of each phase that was trained here: the median epoch, validation included, by its number of steps.
+
+        Of all ranks together, for whoever reckons with the hours of devices.
+        """
+        steps = len(self.trainer.data.batch_sizes(self.trainer.job.task.batch_size))
+        return {phase: self.trainer.ranks.size * median(seconds) / steps for phase, seconds in self.paces.items()}
 
     def restore(self) -> State:
-        """From the first that can be used; else from the beginning."""
+        """From the first that can be used; else from the beginning. Only the first rank looks, and tells the others."""
+        ranks = self.trainer.ranks
+        state, payload = self.first_usable() if ranks.is_first else (None, None)
+        payload = ranks.told(payload)
+        if state is not None:
+            return state
+        return state_from_plain(self.trainer, read_plain(payload)) if payload else self.trainer.start()
+
+    def first_usable(self) -> tuple[State | None, bytes | None]:
         for payload, maker, ours in self.candidates():
-            plain = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+            plain = read_plain(payload)
             foreign = [code for code in plain["codes"] if code != maker.code]
             stale = foreign or {torch_of(each) for each in plain["environments"]} != {installed_torch()}
             checksums = plain["checksums"] if ours else {}
@@ -67,8 +79,8 @@ class Checkpoints:
             self.checksums.update(checksums)
             self.take_over(plain, foreign)
             self.branched = maker if maker is self.trainer.job.trunk else None
-            return state
-        return self.trainer.start()
+            return state, payload
+        return None, None
 
     def candidates(self) -> Iterator[tuple[bytes, Job, bool]]:
         """The job's own checkpoints, that of the job it takes over, its trunk's snapshot.
@@ -99,16 +111,19 @@ class Checkpoints:
 
     def save_snapshot(self, state: State) -> None:
         """For others to branch off. Which epoch was best so far counts from their own first epoch."""
-        payload = self.payload(replace(state, best=None))
-        self.store.write_checkpoint(self.trainer.job.snapshot_folder, payload, snapshot_name(state.epoch))
+        self.write(replace(state, best=None), self.trainer.job.snapshot_folder, snapshot_name(state.epoch))
 
     def save_if_due(self, state: State) -> None:
         if time.monotonic() - self.saved >= self.trainer.job.task.checkpoint_seconds:
             self.save(state)
 
     def save(self, state: State) -> None:
-        self.store.write_checkpoint(self.folder, self.payload(state))
+        self.write(state, self.folder, CHECKPOINT)
         self.saved = time.monotonic()
+
+    def write(self, state: State, folder: Path, name: str) -> None:
+        if self.trainer.ranks.is_first:
+            self.store.write_checkpoint(folder, self.payload(state), name)
 
     def payload(self, state: State) -> bytes:
         spent = {
@@ -121,3 +136,8 @@ class Checkpoints:
         buffer = io.BytesIO()
         torch.save({**state_to_plain(state), **spent}, buffer)
         return buffer.getvalue()
+
+
+def read_plain(payload: bytes) -> dict[str, Any]:
+    plain: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+    return plain

@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -151,7 +151,7 @@ class RayPool:
         self.task = self.ray.remote(max_retries=0)(run_attempt)
 
     def run(self) -> None:
-        check_fits(self.waiting.jobs, self.nodes, self.has_gpus)
+        self.check_fits()
         self.attempts.recover()
         try:
             while self.waiting.jobs or self.running:
@@ -181,9 +181,30 @@ class RayPool:
                 self.waiting.hear(Event("busy", job))
                 continue
             attempt = new_attempt()
-            task = self.task.options(**resources(job, self.has_gpus))
+            task = self.task.options(**self.resources(job))
             reference = task.remote(job, self.context, attempt, code_of(job, self.context), self.board)
             self.running[reference] = Running(job, attempt, claim)
+
+    def resources(self, job: Job) -> dict[str, Any]:
+        """What Ray is to set aside for a job."""
+        wanted, ranks = job.task.resources, 1 if job.needs else self.context.gpus_per_job
+        found: dict[str, Any] = {"num_cpus": ranks * (wanted.cpus or job.task.threads)}
+        if self.has_gpus and wanted.gpus:
+            found["num_gpus"] = wanted.gpus if ranks == 1 else ranks
+        if wanted.memory_gb:
+            found["memory"] = int(wanted.memory_gb * 1e9)
+        return found
+
+    def check_fits(self) -> None:
+        """A job that no node can hold would wait for ever."""
+        for job in {(job.task.name, bool(job.needs)): job for job in self.waiting.jobs}.values():
+            needed = {NODE_WORDS[name]: amount for name, amount in self.resources(job).items()}
+            if not any(all(node.get(name, 0) >= amount for name, amount in needed.items()) for node in self.nodes):
+                text = ", ".join(f"{amount:g} {name}" for name, amount in needed.items())
+                raise UserError(
+                    f"no node of the cluster has {text}, which a job of {job.task.name} takes; lower its [resources], "
+                    "e.g. --set resources.cpus=1, or --gpus-per-job"
+                )
 
     def room(self) -> int:
         """Jobs that the cluster may hold at a time, by its cores."""
@@ -229,29 +250,6 @@ class RayPool:
             self.give_back(running)
 
 
-def resources(job: Job, has_gpus: bool) -> dict[str, Any]:
-    """What Ray is to set aside for a job."""
-    wanted = job.task.resources
-    found: dict[str, Any] = {"num_cpus": wanted.cpus or job.task.threads}
-    if has_gpus and wanted.gpus:
-        found["num_gpus"] = wanted.gpus
-    if wanted.memory_gb:
-        found["memory"] = int(wanted.memory_gb * 1e9)
-    return found
-
-
 def neighbours(assigned: dict[str, float]) -> int:
     """Jobs that may share this one's device, itself included."""
     return max(1, int(1 / assigned["GPU"] if "GPU" in assigned else cores() / assigned["CPU"]))
-
-
-def check_fits(jobs: Iterable[Job], nodes: Sequence[dict[str, float]], has_gpus: bool) -> None:
-    """A job that no node can hold would wait for ever."""
-    for job in {job.task.name: job for job in jobs}.values():
-        needed = {NODE_WORDS[name]: amount for name, amount in resources(job, has_gpus).items()}
-        if not any(all(node.get(name, 0) >= amount for name, amount in needed.items()) for node in nodes):
-            text = ", ".join(f"{amount:g} {name}" for name, amount in needed.items())
-            raise UserError(
-                f"no node of the cluster has {text}, which a job of {job.task.name} takes; lower its [resources], "
-                "e.g. --set resources.cpus=1"
-            )

@@ -10,7 +10,7 @@ from typing import Any
 CORE = Path(__file__).resolve().parent
 DECIDING = (
     "augment", "bound", "checkpoints", "crops", "data", "derive", "evaluate", "interface", "metrics", "networks",
-    "outputs", "pixels", "planner", "prediction", "rng", "runner", "scores", "trainer", "transfer",
+    "outputs", "pixels", "planner", "prediction", "ranks", "rng", "runner", "scores", "trainer", "transfer",
 )  # fmt: skip
 """The modules of the core that a result can depend on beyond what its job's id and data say."""
 

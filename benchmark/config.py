@@ -191,6 +191,8 @@ class TaskConfig:
     """Compute the network in half precision; losses, scores and averages stay in single precision."""
     compile: bool = later(False)
     """Have torch.compile translate the network."""
+    sync_batchnorm: bool = later(False)
+    """On several GPUs, have BatchNorm normalise with the whole batch and not with each GPU's part of it."""
     checkpoint: Literal["last", "best"] = "last"
     """Which epoch is tested: the last, or the earliest with the best validation accuracy."""
     evaluate_at: tuple[int, ...] = later(())

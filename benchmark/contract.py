@@ -36,6 +36,7 @@ from benchmark.errors import UserError
 from benchmark.interface import Batch, Contestant, Derived, Method
 from benchmark.networks import build_network
 from benchmark.prediction import Floats, Prediction
+from benchmark.ranks import each_tensor
 from benchmark.schema import build
 from benchmark.sync_guard import SyncGuard
 from benchmark.trainer import trained
@@ -70,9 +71,10 @@ def loss_and_gradients(candidate: Candidate) -> None:
     for parameter in trained(method):
         parameter.grad = None
     step.loss.backward()  # type: ignore[no-untyped-call]
-    for name, parameter in method.network.named_parameters():
-        require(parameter.grad is not None, f"no gradient reaches network.{name}")
-        require(bool(torch.isfinite(parameter.grad).all()), f"the gradient of network.{name} is not finite")  # type: ignore[arg-type]
+    for name, parameter in method.named_parameters():
+        if parameter.requires_grad:
+            require(parameter.grad is not None, f"no gradient reaches {name}")
+            require(bool(torch.isfinite(parameter.grad).all()), f"the gradient of {name} is not finite")  # type: ignore[arg-type]
 
 
 def purity(candidate: Candidate) -> None:
@@ -152,6 +154,15 @@ def coupling(candidate: Candidate) -> str:
     equal = torch.allclose(torch.as_tensor(apart), loss_of(method, batch), atol=1e-5, rtol=1e-4)
     require(equal, "the loss of a batch is not the mean of its samples'; declare couples_samples = True")
     return "the loss of a batch is the mean of its samples'"
+
+
+def carry_per_sample(candidate: Candidate) -> None:
+    """Several GPUs each carry a part of the batch, which is put together for after_step."""
+    method = train(candidate.make())
+    try:
+        each_tensor(method.training_step(make_batch(method), EPOCH).carry, BATCH, lambda rows: rows)
+    except TypeError as error:
+        raise Broken(str(error)) from None
 
 
 def no_host_sync(candidate: Candidate) -> None:
@@ -272,6 +283,7 @@ TRAINING: dict[str, Check] = {
     "odd small batches": odd_batches,
     "order within a batch does not matter": no_order,
     "samples are coupled only if declared": coupling,
+    "what a step carries has a row per sample": carry_per_sample,
     "no host sync in a step (meta device)": no_host_sync,
     "cost of a step": cost,
 }

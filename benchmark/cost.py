@@ -153,7 +153,7 @@ def step_time(trainer: Trainer, state: State) -> float:
     Reading the loss waits for the device.
     """
     task, seed, val = trainer.job.task, trainer.job.seed, trainer.data.val
-    num_steps, seconds = trainer.data.num_batches(task.batch_size), []
+    num_steps, seconds = len(trainer.data.batch_sizes(task.batch_size)), []
     state.method.train()
     batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
     started = time.perf_counter()

@@ -1,6 +1,6 @@
 """What a job trains, validates and tests on: fixed splits, and batches that carry their indices."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -80,26 +80,39 @@ class DataSet:
     posterior: NDArray[np.float64] | None
     sha256: str
 
-    def num_batches(self, batch_size: int) -> int:
-        return len(batch_bounds(len(self.train), batch_size))
+    def batch_sizes(self, batch_size: int) -> list[int]:
+        return [end - start for start, end in batch_bounds(len(self.train), batch_size)]
 
     def batches(
-        self, batch_size: int, seed: int, epoch: int, augmentation: AugmentConfig, num_views: int
+        self,
+        batch_size: int,
+        seed: int,
+        epoch: int,
+        augmentation: AugmentConfig,
+        num_views: int,
+        rows_of: Callable[[int], slice] = slice,
     ) -> Iterator[Batch]:
-        """The training batches of an epoch: order and augmentation depend on (seed, epoch) alone."""
+        """The training batches of an epoch: order and augmentation depend on (seed, epoch) alone.
+
+        `rows_of` says which rows of a batch with so many to make; they are those of the whole batch.
+        """
         order = torch.randperm(len(self.train), generator=rng.generator(seed, "order", epoch)).numpy()
         positions = [order[start:end] for start, end in batch_bounds(len(order), batch_size)]
-        for step, raw in enumerate(self.train.pixels.fetch(positions)):
+        rows = [rows_of(len(batch)) for batch in positions]
+        wanted = [batch[some] for batch, some in zip(positions, rows, strict=True)]
+        for step, raw in enumerate(self.train.pixels.fetch(wanted)):
             sizes = self.train.pixels.sizes(positions[step])
             random = rng.generator(seed, "augmentation", epoch, step)
-            draws = [draw(augmentation, sizes, random) for _ in range(num_views)]
+            draws = [draw(augmentation, sizes, random).part(rows[step]) for _ in range(num_views)]
             views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in draws)
-            indices = upload(positions[step], self.mean.device)
+            indices = upload(wanted[step], self.mean.device)
             yield Batch(views, self.train.labels.index_select(0, indices), indices)
 
-    def eval_batches(self, split: Split, batch_size: int) -> Iterator[Tensor]:
-        """Every image of a split once, in order."""
-        positions = (np.arange(len(split))[start : start + batch_size] for start in range(0, len(split), batch_size))
+    def eval_batches(self, split: Split, batch_size: int, only: Iterable[int] | None = None) -> Iterator[Tensor]:
+        """Every image of a split once, in order; or only those of some of the batches."""
+        starts = range(0, len(split), batch_size)
+        chosen = starts if only is None else (starts[index] for index in only)
+        positions = (np.arange(start, min(start + batch_size, len(split))) for start in chosen)
         for raw in split.pixels.fetch(positions):
             yield self.normalise(crop(raw, self.shape[1:]))
 

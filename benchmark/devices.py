@@ -1,4 +1,4 @@
-"""Where jobs run: one device name per worker."""
+"""Where jobs run: one device name per worker, the first of those that each of its jobs takes."""
 
 import gc
 from typing import Any
@@ -13,14 +13,22 @@ DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {
 """Settings of a task that a device suggests. Precision is never among them: the paper's is single."""
 
 
-def choose_devices(wanted: str, workers: int | None, threads: int, jobs_per_device: int = 1) -> list[str]:
+def choose_devices(
+    wanted: str, workers: int | None, threads: int, jobs_per_device: int = 1, gpus_per_job: int = 1
+) -> list[str]:
     """`auto`, `cpu`, `cuda`, `cuda:N` or `mps` → one for each worker; by default as many as GPUs, or as cores hold."""
     name, kind = device_name(wanted), device_kind(wanted)
     if kind == "cpu":
         if jobs_per_device > 1:
             raise UserError("--jobs-per-device is for GPUs; on the CPU use --workers")
-        return ["cpu"] * (workers or max(1, cores() // threads))
-    devices = [f"cuda:{index}" for index in range(torch.cuda.device_count())] if name == "cuda" else [name]
+        return ["cpu"] * (workers or max(1, cores() // (threads * gpus_per_job)))
+    count = torch.cuda.device_count() if name == "cuda" else 1
+    if gpus_per_job > count:
+        raise UserError(
+            f"--gpus-per-job {gpus_per_job} is more than the {count} GPU(s) of --device {wanted}; use at most {count}"
+        )
+    firsts = range(0, count - gpus_per_job + 1, gpus_per_job)
+    devices = [f"cuda:{index}" for index in firsts] if name == "cuda" else [name]
     return [devices[index % len(devices)] for index in range(workers or jobs_per_device * len(devices))]
 
 

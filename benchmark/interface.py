@@ -49,7 +49,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Step:
-    """What `training_step` returns. `carry` goes untouched to `after_step`; 0-d `logs` are averaged per epoch."""
+    """What `training_step` returns. `carry` goes to `after_step`; 0-d `logs` are averaged per epoch.
+
+    On several GPUs each computes the step of a part of the batch, and `after_step` gets the whole of batch and carry:
+    a carry holds tensors with a row per sample, in tuples, lists or dicts.
+    """
 
     loss: Tensor
     carry: Any = None

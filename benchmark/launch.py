@@ -16,6 +16,7 @@ from benchmark.files import NO_ROOM, cannot_write
 from benchmark.jobs import Job
 from benchmark.remote import Mirror
 from benchmark.runner import Context, Interrupted, run_job
+from benchmark.torchrun import run_on_ranks
 from benchmark.trainer import Diverged
 
 Kind = Literal["started", "epoch", "busy", "retried", "stopped", "done", "diverged", "failed"]
@@ -203,7 +204,8 @@ def outcome(job: Job, context: Context, device: str, watch: Watch, asked: Asked)
         return asked()
 
     try:
-        run_job(job, context, torch.device(device), report)
+        run = run_on_ranks if shared_by_ranks(job, context) else run_job
+        run(job, context, torch.device(device), report)
         return Event("done", job)
     except (Stop, NoRoom):
         raise
@@ -213,6 +215,11 @@ def outcome(job: Job, context: Context, device: str, watch: Watch, asked: Asked)
         return Event("diverged", job, {"reason": f"diverged: {error}"})
     except (Exception, SystemExit) as error:
         return Event("failed", job, why(job, context, device, error))
+
+
+def shared_by_ranks(job: Job, context: Context) -> bool:
+    """Whether several processes are to train it; what trains nothing, or is done, takes one."""
+    return context.gpus_per_job > 1 and not job.needs and not context.store.has_record(job.folder)
 
 
 def why(job: Job, context: Context, device: str, error: BaseException) -> dict[str, Any]:

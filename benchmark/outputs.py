@@ -39,7 +39,7 @@ class Outputs:
     checksums: dict[str, str] = field(default_factory=dict)
 
     def measured(self, method: Method) -> dict[str, Any]:
-        """The final predictions stored, those on the test images measured."""
+        """The final predictions stored, those on the test images measured, by the first rank alone."""
         data = self.trainer.data
         if self.keep_features:
             self.write(method, data.train, PREDICTION_TRAIN)
@@ -48,6 +48,8 @@ class Outputs:
         test = self.write(method, data.test, PREDICTION)
         if not self.trainer.job.max_steps:
             refuse_collapsed(test)
+        if not self.trainer.ranks.is_first:
+            return {}
         measured = measure(test, method.scores(test.prediction))
         earlier = {str(epoch): self.measured_at(epoch, method) for epoch in self.epochs}
         return {**measured, "at_epochs": earlier} if earlier else measured

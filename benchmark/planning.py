@@ -13,7 +13,8 @@ from benchmark.config import TaskConfig
 from benchmark.data import facts_of, load
 from benchmark.errors import MissingData, UserError
 from benchmark.forecast import Forecast, Outlook
-from benchmark.jobs import Job
+from benchmark.interface import Method
+from benchmark.jobs import Job, Methods, Suite
 from benchmark.networks import Network, build_network
 from benchmark.sources import Facts, Loaded
 from benchmark.store import Store
@@ -73,6 +74,29 @@ def check_recipe(task: TaskConfig, facts: Facts) -> None:
         raise UserError(
             f"augment.color_jitter needs 8-bit images, and those of '{task.data.source}' are not; set it to 0"
         )
+
+
+def check_ranks(suites: Sequence[Suite], methods: Methods, *, on_gpus: bool) -> None:
+    """What several GPUs cannot compute as one does is refused before anything trains."""
+    jobs = [job for suite in suites for job in suite.jobs() if not job.needs]
+    coupled = [job.label for job in jobs if couples_samples(job, methods)]
+    if coupled:
+        raise UserError(
+            f"--gpus-per-job: the loss of {', '.join(dict.fromkeys(coupled))} couples the samples of a batch, and each "
+            "GPU would see only its part; leave them out of --methods, or train them without --gpus-per-job"
+        )
+    synchronised = [suite.task.name for suite in suites if suite.task.sync_batchnorm]
+    if synchronised and not on_gpus:
+        raise UserError(
+            f"sync_batchnorm of {', '.join(synchronised)} needs GPUs where --gpus-per-job is above 1; "
+            "set sync_batchnorm=false, or leave out --gpus-per-job"
+        )
+
+
+def couples_samples(job: Job, methods: Methods) -> bool:
+    """In its own phase or in its warm-up."""
+    trained = [methods.get(each.method) for each in (job, job.trunk) if each is not None]
+    return any(issubclass(method, Method) and method.couples_samples for method in trained)
 
 
 def empty_network(task: TaskConfig, facts: Facts) -> Network:

@@ -33,10 +33,12 @@ def git(*arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def environment(device: torch.device, threads: int) -> str:
+def environment(device: torch.device, threads: int, ranks: int = 1) -> str:
     """What bit-equality is promised for. A run resumed under another one says so in its table."""
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {where}, {threads} thread(s)"
+    shared = f", {ranks} ranks" if ranks > 1 else ""
+    cpu = torch.backends.cpu.get_cpu_capability()
+    return f"torch {torch.__version__}, {cpu}, {where}, {threads} thread(s){shared}"
 
 
 def provenance() -> dict[str, Any]:

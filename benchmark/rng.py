@@ -23,10 +23,10 @@ Purpose = Literal[
 ]
 
 
-def stream(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0) -> int:
+def stream(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int = 0) -> int:
     """The number that seeds one stream. 32 bits: torch's CPU generator reads no more."""
-    key = f"{seed}/{purpose}/{epoch}/{step}".encode()
-    return int.from_bytes(hashlib.sha256(key).digest()[:4], "little")
+    key = f"{seed}/{purpose}/{epoch}/{step}" + (f"/{rank}" if rank else "")
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "little")
 
 
 def generator(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0) -> torch.Generator:
@@ -34,12 +34,12 @@ def generator(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0) -> tor
     return torch.Generator().manual_seed(stream(seed, purpose, epoch, step))
 
 
-def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0) -> None:
+def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int = 0) -> None:
     """Point torch's default generators, which dropout and initialisers draw from, at a stream.
 
     `torch.manual_seed` does the same, but notes the whole call stack each time as long as no GPU is in use.
     """
-    number = stream(seed, purpose, epoch, step)
+    number = stream(seed, purpose, epoch, step, rank)
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(number)

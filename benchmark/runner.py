@@ -19,8 +19,10 @@ from benchmark.derive import combine, finished
 from benchmark.devices import data_budget, start_memory, used_memory
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
+from benchmark.onlooker import Onlooker
 from benchmark.outputs import Outputs, heading
 from benchmark.provenance import codes_of, environment, process_age, provenance
+from benchmark.ranks import ALONE, Ranks
 from benchmark.store import HISTORY, Store, snapshot_name
 from benchmark.trainer import Diverged, State, Trainer, network_of, trainable
 
@@ -45,6 +47,8 @@ class Context:
     budget: int | None = None
     """Bytes of images that a job may keep on its device; None = a share of what is free there."""
     jobs_per_device: int = 1
+    gpus_per_job: int = 1
+    """Or processes, on the CPU."""
     keep_weights: bool = False
     keep_features: bool = False
     keep_trunks: bool = False
@@ -60,15 +64,19 @@ class Context:
     url: str = ""
     """Where workers of other machines find the results and leave theirs, if not in `results`."""
 
+    onlooker: bool = False
+    """Whether another process of the job does all the writing."""
+
     @property
     def store(self) -> Store:
-        return Store(self.results, self.base)
+        return (Onlooker if self.onlooker else Store)(self.results, self.base)
 
 
-def run_job(job: Job, context: Context, device: torch.device, report: Report) -> None:
+def run_job(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks = ALONE) -> None:
     """From a description to a record; continues from the last checkpoint, and does nothing for a finished job.
 
     A training that diverges raises Diverged, and its record says so: it would diverge again. The job is claimed.
+    Where several ranks run it, each calls this.
     """
     store = context.store
     if (record := store.read_record(job.folder)) is not None:
@@ -82,15 +90,15 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
     start_memory(device)
     method = context.methods.get(job.method)
     if job.until:
-        train_trunk(job, context, device, report)
+        train_trunk(job, context, device, report, ranks)
         return
     try:
         if issubclass(method, Derived):
             record = combine(job, method, store)
         else:
-            record = train(job, context, device, report)
+            record = train(job, context, device, report, ranks)
     except Diverged as error:
-        made = {"environments": [environment(device, job.task.threads)], "codes": [job.code]}
+        made = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
         store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance() | made})
         store.tidy(job.folder)
         raise
@@ -102,12 +110,12 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report) ->
         store.tidy(job.folder)
 
 
-def train(job: Job, context: Context, device: torch.device, report: Report) -> dict[str, Any]:
+def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks) -> dict[str, Any]:
     """Train, or take over what another job trained; predict and measure. Returns the record, to be written last."""
     store, owner = context.store, job.needs[0] if job.takes_over else job
     if job.takes_over:
         finished(store, owner)
-    trainer = Trainer(owner, context.methods, load_data(job, context, device), device)
+    trainer = Trainer(owner, context.methods, load_data(job, context, device, ranks), device, ranks)
     saver = Checkpoints(trainer, store, job.folder, context.only_fresh)
     epochs = () if job.takes_over else job.task.evaluate_at  # of the training it takes over only the end is its own
     outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs, saver.checksums)
@@ -130,6 +138,8 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     }
     if saver.peak_bytes:
         spent["peak_bytes"] = saver.peak_bytes
+    if ranks.size > 1:
+        spent["ranks"] = ranks.size
     if not job.max_steps:
         spent["step_seconds"] = {"device": device.type, **saver.step_seconds()}
     if saver.branched:
@@ -137,20 +147,21 @@ def train(job: Job, context: Context, device: torch.device, report: Report) -> d
     return {**record, "checksums": outputs.checksums, "provenance": {**provenance(), **spent}}
 
 
-def train_trunk(job: Job, context: Context, device: torch.device, report: Report) -> None:
+def train_trunk(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks) -> None:
     """The warm-up of other jobs. If it diverges, they will find out by themselves."""
     store = context.store
     if all(store.has_checkpoint(job.folder, snapshot_name(epoch)) for epoch in job.snapshots):
         return
-    trainer = Trainer(job, context.methods, load_data(job, context, device), device)
+    trainer = Trainer(job, context.methods, load_data(job, context, device, ranks), device, ranks)
     saver = Checkpoints(trainer, store, job.folder, context.only_fresh)
     with contextlib.suppress(Diverged):
         run_epochs(saver, report, track_bound=context.track_bound)
     store.remove_checkpoint(job.folder)
 
 
-def load_data(job: Job, context: Context, device: torch.device) -> DataSet:
-    budget = data_budget(device, context.jobs_per_device) if context.budget is None else context.budget
+def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) -> DataSet:
+    sharing = context.jobs_per_device * (ranks.size if device.type == "cpu" else 1)
+    budget = data_budget(device, sharing) if context.budget is None else context.budget
     data = prepare(job.task.data, context.folders, job.split_seed, device, budget, build=False)
     if data.sha256 != job.data_sha256:
         raise ValueError("the images have changed since this job was planned; run the command again")
@@ -182,7 +193,7 @@ def run_epochs(
             for epoch in outputs.epochs:
                 if before < epoch <= state.epoch:
                     outputs.write_epoch(state.method, epoch)
-        if report({**state.history[-1], "epochs_done": state.epoch}):
+        if trainer.ranks.told(report({**state.history[-1], "epochs_done": state.epoch})):
             saver.save(state)
             raise Interrupted
         saver.save_if_due(state)

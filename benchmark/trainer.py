@@ -15,6 +15,7 @@ from benchmark.interface import Batch, Method, Progress, Step, Task, Validation
 from benchmark.jobs import Job, Methods
 from benchmark.networks import Network, build_network
 from benchmark.prediction import Prediction
+from benchmark.ranks import ALONE, Ranks, Steps, Sums
 from benchmark.schema import build
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -61,12 +62,15 @@ class Trainer:
     methods: Methods
     data: DataSet
     device: torch.device
+    ranks: Ranks = ALONE
 
     def start(self) -> State:
         """The state before the first epoch. Every method of a seed starts from the same network."""
         rng.reseed(self.job.seed, "initialisation")
         task = self.job.task
         network = build_network(task.network, self.data.num_classes, self.data.shape).to(self.device)
+        if task.sync_batchnorm:
+            self.ranks.synchronise_batchnorm(network)
         network.set_speed(channels_last=task.channels_last, amp=task.amp, compiled=task.compile)
         return self.begin_phase(network, warmup=self.job.warmup_epochs > 0)
 
@@ -112,7 +116,7 @@ class Trainer:
         """One epoch, with the phase change before it where it is due. Raises Diverged on a loss that is not finite."""
         if 0 < state.epoch == self.job.warmup_epochs:
             state = self.branch(state)
-        sums = self.train_epoch(state)
+        sums = self.ranks.means(self.train_epoch(state))
         means = {name: total / count for name, (total, count) in sums.items()}
         means |= state.method.health()
         row = {"epoch": float(state.epoch), **{name: float(mean) for name, mean in means.items()}}
@@ -128,20 +132,22 @@ class Trainer:
             return epoch + 1
         return self.job.warmup_epochs if epoch < self.job.warmup_epochs else self.job.task.epochs
 
-    def train_epoch(self, state: State) -> dict[str, tuple[Tensor, int]]:
+    def train_epoch(self, state: State) -> Sums:
         """Sums of loss and logs over the steps; they stay on the device until the epoch ends."""
         task, seed, epoch, method = self.job.task, self.job.seed, state.epoch, state.method
-        num_steps = self.data.num_batches(task.batch_size)
-        num_steps = min(num_steps, self.job.max_steps or num_steps)
-        sums: dict[str, tuple[Tensor, int]] = {}
+        sizes = self.data.batch_sizes(task.batch_size)
+        num_steps = min(len(sizes), self.job.max_steps or len(sizes))
+        sums: Sums = {}
         method.train()
-        batches = self.data.batches(task.batch_size, seed, epoch, task.augment, method.num_views)
+        steps = self.ranks.steps(method, seed, sizes)
+        batches = self.data.batches(task.batch_size, seed, epoch, task.augment, method.num_views, self.ranks.rows)
         for step_index, batch in zip(range(num_steps), batches, strict=False):
             progress = Progress(epoch, task.epochs, step_index, num_steps)
             rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
             for group in state.optimizer.param_groups:
                 group["lr"] = rate
-            accumulate(sums, take_step(method, state.optimizer, batch, seed, progress, state.scaler))
+            accumulate(sums, take_step(steps, state.optimizer, batch, seed, progress, state.scaler))
+        self.ranks.agree(method)
         self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
         return sums
 
@@ -171,21 +177,23 @@ class Trainer:
     def predict(self, method: Method, split: Split, *, features: bool = False) -> Prediction[Tensor]:
         """Every image of a split once, in evaluation mode, in batches of the task's fixed size."""
         method.eval()
-        parts = []
+        size, parts = self.job.task.eval_batch_size, []
+        bounds = [(start, min(start + size, len(split))) for start in range(0, len(split), size)]
+        bounds = bounds[: self.job.max_steps or None]
+        dealt = self.ranks.dealt(len(bounds))
         with torch.no_grad():
-            for index, images in enumerate(self.data.eval_batches(split, self.job.task.eval_batch_size)):
-                if self.job.max_steps and index >= self.job.max_steps:
-                    break
+            for index, images in zip(dealt, self.data.eval_batches(split, size, dealt), strict=True):
                 rng.reseed(self.job.seed, "evaluation noise", 0, index)
                 part = method.predict(images)
                 parts.append(part if features else Prediction(part.logits, None, part.aux))
         aux = {name: torch.cat([part.aux[name] for part in parts]) for name in parts[0].aux}
         kept = [part.features for part in parts if part.features is not None]
-        return Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
+        mine = Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
+        return self.ranks.collected(mine, bounds)
 
 
 def take_step(
-    method: Method,
+    steps: Steps,
     optimizer: torch.optim.Optimizer,
     batch: Batch,
     seed: int,
@@ -194,7 +202,7 @@ def take_step(
 ) -> Step:
     """One step. What `after_step` draws never shifts the next step's dropout: each has its own stream."""
     rng.reseed(seed, "model noise", progress.epoch, progress.step)
-    step = method.training_step(batch, progress)
+    step = steps.training_step(batch, progress)
     optimizer.zero_grad(set_to_none=True)
     if scaler is None:
         step.loss.backward()  # type: ignore[no-untyped-call]
@@ -205,7 +213,7 @@ def take_step(
         scaler.update()
     rng.reseed(seed, "method noise", progress.epoch, progress.step)
     with torch.no_grad():
-        method.after_step(batch, step.carry, progress)
+        steps.after_step(batch, step.carry, progress)
     return step
 
 
@@ -226,7 +234,7 @@ def trained(method: Method) -> list[nn.Parameter]:
     return [parameter for parameter in method.parameters() if parameter.requires_grad]
 
 
-def accumulate(sums: dict[str, tuple[Tensor, int]], step: Step) -> None:
+def accumulate(sums: Sums, step: Step) -> None:
     for name, value in {"loss": step.loss, **step.logs}.items():
         total, count = sums.get(name, (torch.zeros_like(value.detach()), 0))
         sums[name] = (total + value.detach(), count + 1)

@@ -54,6 +54,16 @@ def test_a_local_ray_gives_the_same_bits(tmp_path: Path) -> None:
     assert not (tmp_path / "ray" / ATTEMPTS).exists()
 
 
+def test_a_job_on_several_ranks(tiny: Path, tmp_path: Path) -> None:
+    words = ["--datasets", tiny, "--methods", "sr", "--seeds", 1, "--gpus-per-job", 2, "--device", "cpu"]
+    result = run_all(*words, "--results", tmp_path / "ray", "--ray", "--workers", 1)
+    assert result.returncode == 0, result.stderr
+    assert run_all(*words, "--results", tmp_path / "local", "--workers", 1).returncode == 0
+    assert contents(tmp_path / "ray") == contents(tmp_path / "local")
+    (record,) = Store(tmp_path / "ray").records("tiny")
+    assert record["provenance"]["ranks"] == 2
+
+
 def test_a_node_that_dies_costs_its_jobs_a_restart(tmp_path: Path, cluster: Any) -> None:
     stage = Stage(tmp_path / "stage").prepare("time.sleep(0.7)", count=4)
     process = stage.start("--ray", cluster.address)

@@ -218,7 +218,7 @@ def test_resuming_elsewhere_is_allowed_and_recorded(
 
     with pytest.raises(KeyboardInterrupt):
         run_job(job, context, CPU, stop)
-    monkeypatch.setattr("benchmark.checkpoints.environment", lambda device, threads: "another machine")
+    monkeypatch.setattr("benchmark.checkpoints.environment", lambda *_: "another machine")
     run_job(job, context, CPU, lambda values: None)
     assert len(context.store.read_record(job.folder)["provenance"]["environments"]) == 2
 

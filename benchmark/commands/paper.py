@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     suites = [grid.suite for grid in grids]
     if arguments.dry_run:
         return show_plan(suites, store, arguments, methods, folders)
-    devices = devices_for(suites, arguments)
+    devices = devices_for(suites, arguments, methods)
     check_writable(store, arguments)
     manifests = [manifest | asked_settings(arguments) for grid in grids for manifest in grid.manifests]
     if not arguments.max_steps:

@@ -89,7 +89,7 @@ def train(
     suites: "list[Suite]", store: Store, arguments: argparse.Namespace, methods: "Methods", folders: Folders
 ) -> int:
     """Run what is missing, then show where things are and what failed."""
-    devices = devices_for(suites, arguments)
+    devices = devices_for(suites, arguments, methods)
     check_writable(store, arguments)
     if not arguments.max_steps:
         for suite in suites:

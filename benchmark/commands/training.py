@@ -24,6 +24,36 @@ BRING_SECONDS = 60.0
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
+    add_placing(parser)
+    parser.add_argument(
+        "--retries",
+        type=not_negative,
+        default=1,
+        metavar="N",
+        help="how often to try a job again whose process died, e.g. for lack of memory (default: 1)",
+    )
+    parser.add_argument(
+        "--redo-stale",
+        action="store_true",
+        help="do finished jobs again that another version of the code or of torch has made; without it they are used, "
+        "and the tables say so",
+    )
+    parser.add_argument(
+        "--max-steps",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="only a few steps of each job, to try a configuration; never tabulated",
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    add_keeping(parser)
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
+
+
+def add_placing(parser: argparse.ArgumentParser) -> None:
+    """Where jobs run, and how many at a time."""
     parser.add_argument(
         "--data-budget",
         type=amount,
@@ -47,19 +77,6 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         "machine belongs to; ray://HOST:10001: another); results do not depend on it (see docs/cluster.md)",
     )
     parser.add_argument(
-        "--retries",
-        type=not_negative,
-        default=1,
-        metavar="N",
-        help="how often to try a job again whose process died, e.g. for lack of memory (default: 1)",
-    )
-    parser.add_argument(
-        "--redo-stale",
-        action="store_true",
-        help="do finished jobs again that another version of the code or of torch has made; without it they are used, "
-        "and the tables say so",
-    )
-    parser.add_argument(
         "--jobs-per-device",
         type=positive,
         default=1,
@@ -67,17 +84,13 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="jobs that share a GPU, where one is too small to fill it (default: 1)",
     )
     parser.add_argument(
-        "--max-steps",
+        "--gpus-per-job",
         type=positive,
-        default=0,
+        default=1,
         metavar="N",
-        help="only a few steps of each job, to try a configuration; never tabulated",
+        help="train each job on N GPUs (on the CPU: in N processes); batch and learning rate stay those of the task "
+        "(default: 1)",
     )
-    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
-    add_keeping(parser)
-    volume = parser.add_mutually_exclusive_group()
-    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
-    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
@@ -100,16 +113,26 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace) -> list[str]:
-    """One for each job at a time. Refuses what this machine does not have: ask before anything is written."""
+def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace, methods: "Methods") -> list[str]:
+    """One for each job at a time. Refuses what cannot be done on this machine: ask before anything is written."""
     from benchmark.devices import choose_devices
+    from benchmark.planning import check_ranks
 
+    if arguments.gpus_per_job > 1:
+        check_ranks(suites, methods, on_gpus=uses_gpus(arguments))
     if arguments.ray:
         check_ray(arguments)
         return []
     threads = max(suite.task.threads for suite in suites)
     workers = 1 if arguments.workers == 0 else arguments.workers
-    return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device)
+    return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device, arguments.gpus_per_job)
+
+
+def uses_gpus(arguments: argparse.Namespace) -> bool:
+    """Those of this machine; what a cluster has, this machine cannot know yet."""
+    from benchmark.devices import device_kind
+
+    return arguments.device != "cpu" if arguments.ray else device_kind(arguments.device) == "cuda"
 
 
 def check_writable(store: Store, arguments: argparse.Namespace) -> None:
@@ -135,7 +158,7 @@ def on_ray(jobs: "list[Job]", arguments: argparse.Namespace) -> "OnRay | None":
     if not arguments.ray:
         return None
     threads = max((job.task.threads for job in jobs), default=1)
-    num_cpus = arguments.workers * threads if arguments.workers else None
+    num_cpus = arguments.workers * threads * arguments.gpus_per_job if arguments.workers else None
     return OnRay(arguments.ray, num_cpus, arguments.device != "cpu", arguments.mirror)
 
 
@@ -159,6 +182,7 @@ def run_suites(
         methods,
         budget=arguments.data_budget,
         jobs_per_device=max(Counter(devices).values(), default=1),
+        gpus_per_job=arguments.gpus_per_job,
         keep_weights=arguments.keep_weights,
         keep_features=arguments.keep_features,
         keep_trunks=arguments.keep_trunks,

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     suite, label = make_trials(arguments, methods)
     if arguments.dry_run:
         return show_plan([suite], store, arguments, methods, folders)
-    devices = devices_for([suite], arguments)
+    devices = devices_for([suite], arguments, methods)
     check_writable(store, arguments)
     if arguments.max_steps:
         return report_failures(run_suites([suite], store, arguments, methods, folders, devices))

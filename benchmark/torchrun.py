@@ -1,0 +1,193 @@
+"""A job on several ranks, started by torchrun: as a function, in a process that lives as long as the job.
+
+The process that runs the job hears what the first rank reports, and answers. Whichever of them dies, all end.
+"""
+
+import faulthandler
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from benchmark.ahead import watch_parent
+from benchmark.jobs import Job
+from benchmark.ranks import Team
+from benchmark.runner import Context, Interrupted, Report, run_job
+from benchmark.store import LOG
+from benchmark.trainer import Diverged
+
+BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+SILENCE = timedelta(minutes=10)
+"""How long a rank waits for another that has stopped without dying."""
+SECONDS_TO_BE_ENDED = 3.0
+SECONDS_TO_END = 20.0
+
+
+class RankLost(RuntimeError):
+    """One of the processes that computed a job together is gone, and so are the others."""
+
+
+class Elsewhere(Exception):
+    """The traceback of another process: the cause of what is raised here in its place."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The first rank's last word."""
+
+    error: Exception | None = None
+    text: str = ""
+
+    def is_common(self) -> bool:
+        """Whether all ranks have come to this end."""
+        return self.error is None or isinstance(self.error, (Interrupted, Diverged))
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The rank that failed first, and how."""
+
+    rank: int
+    how: str
+
+
+def run_on_ranks(job: Job, context: Context, device: torch.device, report: Report) -> None:
+    """`run_job` by as many ranks as the context says, on this device and those that follow. It ends in the same ways,
+    or with RankLost."""
+    ended, lost = None, None
+    with started(job, context) as connection, suppress(EOFError, ConnectionError):
+        connection.send((job, context, device))
+        while True:
+            said = connection.recv()
+            if isinstance(said, Ended):
+                ended = said
+            elif isinstance(said, Lost):
+                lost = said
+            else:
+                connection.send(bool(report(said)))
+    if ended is None or (lost is not None and lost.rank and not ended.is_common()):
+        who = f"rank {lost.rank} of {context.gpus_per_job} {lost.how}" if lost else "its ranks ended without a word"
+        raise RankLost(f"{who}; run again, it continues from the last checkpoint")
+    if ended.error is not None:
+        raise ended.error from (Elsewhere(ended.text) if ended.text else None)
+
+
+@contextmanager
+def started(job: Job, context: Context) -> "Iterator[Connection[Any, Any]]":
+    """The process that starts the ranks, in a session of its own, where no Ctrl-C reaches it. It ends with this one."""
+    ours, theirs = Pipe()
+    log = context.store.root / job.folder / LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from benchmark.torchrun import agent; agent()", str(theirs.fileno())],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        ours.close()
+        try:
+            process.communicate(timeout=SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def agent() -> None:
+    """The life of the process that starts the ranks and watches over them."""
+    threading.Thread(target=end_with_input, daemon=True).start()
+    connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    job, context, device = connection.recv()
+    with TemporaryDirectory() as folder:
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=context.gpus_per_job,
+            logs_specs=DefaultLogsSpecs(folder),
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            local_addr="localhost",
+            max_restarts=0,
+        )
+        try:
+            elastic_launch(config, be_rank)(connection, job, context, device)
+        except ChildFailedError as error:
+            rank, failure = error.get_first_failure()
+            connection.send(Lost(rank, how_it_ended(failure)))
+
+
+def end_with_input() -> None:
+    """Whoever started this process holds its input open. What SIGTERM does here ends the ranks too."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def how_it_ended(failure: ProcessFailure) -> str:
+    if failure.exitcode >= 0:
+        return f"failed: {' '.join(failure.message.split())}"
+    lack = "; perhaps for lack of memory" if failure.exitcode == -signal.SIGKILL else ""
+    return f"died ({failure.signal_name()}{lack})"
+
+
+def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, first: torch.device) -> None:
+    """The life of a rank."""
+    watch_parent()
+    faulthandler.enable()
+    ranks = Team(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    device = first
+    if first.type == "cuda":
+        device = torch.device("cuda", (first.index or 0) + ranks.rank)
+        torch.cuda.set_device(device)
+    dist.init_process_group(BACKENDS[first.type], timeout=SILENCE)
+
+    def report(values: dict[str, Any]) -> object:
+        if ranks.is_first:
+            connection.send(values)
+        return ranks.is_first and connection.recv()
+
+    ended = Ended()
+    try:
+        run_job(job, replace(context, onlooker=not ranks.is_first), device, report, ranks)
+    except Exception as error:
+        ended = Ended(sendable(error), traceback.format_exc())
+    if ranks.is_first:
+        connection.send(ended)
+    if not ended.is_common():
+        # Where another has failed, and this one because of it, that one is to be noticed first.
+        time.sleep(SECONDS_TO_BE_ENDED)
+        raise RuntimeError(" ".join(f"{type(ended.error).__name__}: {ended.error}".split())) from ended.error
+    dist.destroy_process_group()
+
+
+def sendable(error: Exception) -> Exception:
+    """Itself, or its words if it does not survive the way to another process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
