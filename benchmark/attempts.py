@@ -39,13 +39,17 @@ class Attempts:
 
     def publish(self, attempt: str) -> None:
         """Everything it has left, the record last: until that is there, the job is not done."""
-        self.move(attempt, self.files(attempt))
+        self.surely(lambda: self.move(attempt, self.files(attempt)))
         self.discard(attempt)
 
     def publish_snapshots(self, attempt: str, job: Job) -> None:
         """What others branch off is needed before the job has ended."""
         folder = job.snapshot_folder.as_posix()
-        self.move(attempt, [name for name in self.files(attempt, folder) if "/snapshot-" in name])
+        self.surely(lambda: self.move(attempt, [each for each in self.files(attempt, folder) if "/snapshot-" in each]))
+
+    def surely(self, action: Callable[[], None]) -> None:
+        """Networks fail for a moment now and then."""
+        self.mirror.try_hard(action) if self.mirror else action()
 
     def files(self, attempt: str, folder: str = "") -> list[str]:
         system, root = self.place

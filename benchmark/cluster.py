@@ -99,7 +99,7 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
     assigned = place.get_assigned_resources()
     device = "cuda:0" if "GPU" in assigned and torch.cuda.is_available() else "cpu"
     context = replace(context, jobs_per_device=neighbours(assigned))
-    ray.get(board.tell.remote(attempt, "started", {}))
+    told(board, attempt, "started", {})
     if code != code_of(job, context):
         return "failed", {"reason": f"{HOST} has another version of the code; install the same on every node"}
     stopping, sent = False, time.monotonic()
@@ -110,11 +110,16 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
             if event.values["epochs_done"] in job.snapshots or time.monotonic() - sent >= job.task.checkpoint_seconds:
                 send()
                 sent = time.monotonic()
-            stopping = ray.get(board.tell.remote(attempt, event.kind, event.values))
+            stopping = told(board, attempt, event.kind, event.values)
 
         event = outcome(job, context, device, watch, lambda: stopping)
         send()
     return event.kind, event.values
+
+
+def told(board: Any, *event: Any) -> bool:
+    """Whether to stop. Not by `ray.get`, which gives this task's cores to another while it waits."""
+    return bool(board.tell.remote(*event).future().result())
 
 
 def code_of(job: Job, context: Context) -> list[str]:
@@ -126,6 +131,8 @@ class Running:
     job: Job
     attempt: str
     claim: ExitStack
+    started: bool = False
+    """Before, it waits for room in the cluster."""
 
 
 @dataclass
@@ -147,7 +154,7 @@ class RayPool:
         self.has_gpus = self.gpus and any(node.get("GPU", 0) for node in self.nodes)
         self.attempts = Attempts(self.context.store, self.mirror)
         self.mourning = Mourning(self.context, self.waiting, self.retries)
-        self.board = self.ray.remote(num_cpus=0)(Board).remote()
+        self.board = self.ray.remote(num_cpus=0, scheduling_strategy=here(self.ray))(Board).remote()
         self.task = self.ray.remote(max_retries=0)(run_attempt)
 
     def run(self) -> None:
@@ -163,7 +170,9 @@ class RayPool:
         stopping = self.asked()
         if stopping and not self.running:
             raise KeyboardInterrupt
-        if not stopping:
+        if stopping:
+            self.recall()
+        else:
             self.submit()
         ready, _ = self.ray.wait(list(self.running), timeout=POLL_SECONDS) if self.running else ([], [])
         self.listen(stopping)
@@ -184,6 +193,15 @@ class RayPool:
             task = self.task.options(**self.resources(job))
             reference = task.remote(job, self.context, attempt, code_of(job, self.context), self.board)
             self.running[reference] = Running(job, attempt, claim)
+
+    def recall(self) -> None:
+        """What has not begun need not begin and stop."""
+        for reference, running in list(self.running.items()):
+            if not running.started:
+                del self.running[reference]
+                self.ray.cancel(reference, force=True)
+                self.give_back(running)
+                self.waiting.hear(Event("stopped", running.job))
 
     def resources(self, job: Job) -> dict[str, Any]:
         """What Ray is to set aside for a job."""
@@ -215,7 +233,7 @@ class RayPool:
         current = {running.attempt: running for running in self.running.values()}
         for attempt, kind, values in self.ray.get(self.board.drain.remote(stopping)):
             if attempt in current:
-                job = current[attempt].job
+                job, current[attempt].started = current[attempt].job, True
                 if values.get("epochs_done") in job.snapshots:
                     self.attempts.publish_snapshots(attempt, job)
                 self.waiting.hear(Event(kind, job, values))
@@ -225,6 +243,8 @@ class RayPool:
         running = self.running.pop(reference)
         try:
             kind, values = self.ray.get(reference)
+        except self.ray.exceptions.RayTaskError as error:
+            kind, values = "lost", {"reason": brief(error.cause)}
         except self.ray.exceptions.RayError as error:
             kind, values = "lost", {"reason": f"its worker was lost ({type(error).__name__})"}
         self.give_back(running)
@@ -248,6 +268,13 @@ class RayPool:
                 self.ray.cancel(reference, force=True)
         for running in self.running.values():
             self.give_back(running)
+
+
+def here(ray: Any) -> Any:
+    """On the node of this process: what lies there outlives every other."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
 
 
 def neighbours(assigned: dict[str, float]) -> int:

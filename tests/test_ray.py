@@ -9,18 +9,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
 from benchmark.attempts import ATTEMPTS, Attempts, new_attempt, workplace
+from benchmark.cluster import code_of, run_attempt
 from benchmark.remote import Mirror, copy_of, open_place
 from benchmark.runner import Context, run_job
 from benchmark.store import Store
 from tests.conftest import NOWHERE, ROOT, TINY, run_all, run_here
 from tests.test_crash import Stage, expected, finish, nothing_left, without_ids
 from tests.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
+from tests.test_grid import FAILING
 
 pytestmark = pytest.mark.ray
 
@@ -191,12 +194,38 @@ def test_ctrl_c_stops_and_leaves_no_process(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert finish(process, 130).splitlines()[-1] == "interrupted; the same command continues from here"
     stopped = {job: epoch for _, job, epoch in stage.seen()}
+    assert len(stopped) == 2, "the third had no room, and was not begun"
     time.sleep(2)
     assert raylets() == before
     finish(stage.start("--ray", "--workers", 2))
     for job, epoch in stopped.items():
         assert [(j, e) for _, j, e in stage.seen()].count((job, epoch)) == 1, "saved where it stopped"
     nothing_left(stage)
+
+
+def test_failures_look_as_they_do_without_ray(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "failing.py"
+    plugin.write_text(FAILING)
+    words = ["--datasets", tiny, "--plugin", plugin, "--methods", "Brittle", "sr", "--seeds", 1, "--workers", 1]
+    found = [run_all(*words, "--results", tmp_path / "r", *more) for more in (["--ray"], [])]
+    assert [result.returncode for result in found] == [1, 1]
+    on_ray, here = ([line for line in result.stderr.splitlines() if "ailed" in line] for result in found)
+    assert on_ray == here
+    (error,) = (tmp_path / "r").rglob("error.txt")
+    assert "Traceback" in error.read_text()
+
+
+def test_a_node_with_other_code_is_noticed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (job,) = make_jobs(tiny, ["SR"], seeds=1)
+    place = SimpleNamespace(get_assigned_resources=lambda: {"CPU": 1.0})
+    monkeypatch.setattr("ray.get_runtime_context", lambda: place)
+    answer = SimpleNamespace(future=lambda: SimpleNamespace(result=lambda: False))
+    board = SimpleNamespace(tell=SimpleNamespace(remote=lambda *told: answer))
+    context = Context(tmp_path, NOWHERE, REGISTRY)
+    kind, values = run_attempt(job, context, new_attempt(), ["of yesterday", "of today"], board)
+    assert kind == "failed"
+    assert "has another version of the code" in values["reason"]
+    assert run_attempt(job, context, new_attempt(), code_of(job, context), board)[0] == "done"
 
 
 @pytest.mark.parametrize(
