@@ -21,7 +21,8 @@ from benchmark.trainer import State, Trainer, take_step
 
 SAME = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile")
 """Fields of a job's identity that the time of a step depends on; of the data, the source and the size of images."""
-UNTIMED_STEPS, TIMED_STEPS = 2, 4
+UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
+"""At least so many steps are measured, and more as long as these are fast."""
 
 
 @dataclass
@@ -157,10 +158,12 @@ def step_time(trainer: Trainer, state: State) -> float:
     state.method.train()
     batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
     started = time.perf_counter()
-    for index, batch in zip(range(UNTIMED_STEPS + TIMED_STEPS), batches, strict=False):
+    for index, batch in enumerate(batches):
         progress = Progress(state.epoch, task.epochs, index, num_steps)
         float(take_step(state.method, state.optimizer, batch, seed, progress, state.scaler).loss.detach())
         seconds.append(time.perf_counter() - started)
+        if len(seconds) >= UNTIMED_STEPS + TIMED_STEPS and sum(seconds) >= TIMED_SECONDS:
+            break
         started = time.perf_counter()
     validation = evaluation_time(trainer, state, val) if val is not None and trainer.validates(state.method) else 0.0
     return median(seconds[UNTIMED_STEPS:] or seconds) + validation / num_steps
