@@ -53,6 +53,23 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="do finished jobs again that another version of the code or of torch has made; without it they are used, "
         "and the tables say so",
     )
+    add_sharing(parser)
+    parser.add_argument(
+        "--max-steps",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="only a few steps of each job, to try a configuration; never tabulated",
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    add_keeping(parser)
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
+
+
+def add_sharing(parser: argparse.ArgumentParser) -> None:
+    """Several jobs on a GPU, or several GPUs for a job."""
     parser.add_argument(
         "--jobs-per-device",
         type=positive,
@@ -68,18 +85,6 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="train each job on N GPUs (on the CPU: in N processes); batch and learning rate stay those of the task "
         "(default: 1)",
     )
-    parser.add_argument(
-        "--max-steps",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="only a few steps of each job, to try a configuration; never tabulated",
-    )
-    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
-    add_keeping(parser)
-    volume = parser.add_mutually_exclusive_group()
-    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
-    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
