@@ -16,7 +16,7 @@ from benchmark.files import NO_ROOM, cannot_write
 from benchmark.jobs import Job
 from benchmark.remote import Mirror
 from benchmark.runner import Context, Interrupted, run_job
-from benchmark.torchrun import run_on_ranks
+from benchmark.torchrun import RankLost, run_on_ranks
 from benchmark.trainer import Diverged
 
 Kind = Literal["started", "epoch", "busy", "retried", "stopped", "done", "diverged", "failed"]
@@ -226,7 +226,7 @@ def why(job: Job, context: Context, device: str, error: BaseException) -> dict[s
     """The reason of a failure in a line, and all of it beside the job."""
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return {"reason": cannot_write(error), "no_room": True}
-    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    reason = str(error) if isinstance(error, RankLost) else " ".join(f"{type(error).__name__}: {error}".split())
     if out_of_memory(error):
         reason = f"{device} is out of memory: {TO_LOWER} ({reason})"
         free_memory(torch.device(device))
@@ -234,4 +234,4 @@ def why(job: Job, context: Context, device: str, error: BaseException) -> dict[s
         context.store.write_error(job.folder, f"{traceback.format_exc()}\n{reason}\n")
     except OSError as another:
         return {"reason": f"{reason}; and {cannot_write(another)}", "no_room": another.errno in NO_ROOM}
-    return {"reason": reason}
+    return {"reason": reason, "died": isinstance(error, RankLost)}

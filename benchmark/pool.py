@@ -141,7 +141,10 @@ class Pool:
             return self.mourned(worker)
         if event.kind in IDLE:
             worker.job = None
-        self.waiting.hear(event)
+        if event.values.get("died"):
+            self.mourning.mourn(event.job, event.values["reason"])
+        else:
+            self.waiting.hear(event)
         return worker
 
     def replace(self, dead: Worker) -> Worker:

@@ -51,7 +51,7 @@ class Elsewhere(Exception):
 
 @dataclass(frozen=True)
 class Ended:
-    """The first rank's last word."""
+    """The last word of the first rank, or of another that failed."""
 
     error: Exception | None = None
     text: str = ""
@@ -63,10 +63,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Lost:
-    """The rank that failed first, and how."""
+    """How the process of a rank ended, and whether something ended it from outside."""
 
-    rank: int
-    how: str
+    reason: str
+    died: bool
 
 
 def run_on_ranks(job: Job, context: Context, device: torch.device, report: Report) -> None:
@@ -78,14 +78,13 @@ def run_on_ranks(job: Job, context: Context, device: torch.device, report: Repor
         while True:
             said = connection.recv()
             if isinstance(said, Ended):
-                ended = said
+                ended = ended or said  # others fail because one has failed
             elif isinstance(said, Lost):
                 lost = said
             else:
                 connection.send(bool(report(said)))
-    if ended is None or (lost is not None and lost.rank and not ended.is_common()):
-        who = f"rank {lost.rank} of {context.gpus_per_job} {lost.how}" if lost else "its ranks ended without a word"
-        raise RankLost(f"{who}; run again, it continues from the last checkpoint")
+    if ended is None or (lost is not None and lost.died and not ended.is_common()):
+        raise RankLost(lost.reason if lost else "its ranks ended without a word")
     if ended.error is not None:
         raise ended.error from (Elsewhere(ended.text) if ended.text else None)
 
@@ -138,7 +137,8 @@ def agent() -> None:
             elastic_launch(config, be_rank)(connection, job, context, device)
         except ChildFailedError as error:
             rank, failure = error.get_first_failure()
-            connection.send(Lost(rank, how_it_ended(failure)))
+            reason = f"rank {rank} of {context.gpus_per_job} {how_it_ended(failure)}"
+            connection.send(Lost(reason, died=failure.exitcode < 0))
 
 
 def end_with_input() -> None:
@@ -174,11 +174,11 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
     try:
         run_job(job, replace(context, onlooker=not ranks.is_first), device, report, ranks)
     except Exception as error:
-        ended = Ended(sendable(error), traceback.format_exc())
-    if ranks.is_first:
+        ended = Ended(sendable(error), f"rank {ranks.rank} of {ranks.size}: {traceback.format_exc()}")
+    if ranks.is_first or not ended.is_common():
         connection.send(ended)
     if not ended.is_common():
-        # Where another has failed, and this one because of it, that one is to be noticed first.
+        # Where another has died, and this one fails because of it, that one is to be noticed first.
         time.sleep(SECONDS_TO_BE_ENDED)
         raise RuntimeError(" ".join(f"{type(ended.error).__name__}: {ended.error}".split())) from ended.error
     dist.destroy_process_group()

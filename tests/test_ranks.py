@@ -257,7 +257,7 @@ def test_a_rank_that_dies_ends_the_job_and_the_next_run_continues(tmp_path: Path
     deadly = "if epoch == 2 and os.environ['RANK'] == '1' and once(): os.kill(os.getpid(), signal.SIGKILL)"
     stage = Stage(tmp_path / "stage").prepare(deadly, count=1)
     words = ("--workers", 1, "--gpus-per-job", 2, "--device", "cpu")
-    stderr = finish(stage.start(*words), 1)
+    stderr = finish(stage.start(*words, "--retries", 0), 1)
     assert "rank 1 of 2 died (SIGKILL; perhaps for lack of memory)" in stderr.splitlines()[-1]
     ranks = {process for process, *_ in stage.seen()}
     assert len(ranks) == 2

@@ -76,6 +76,23 @@ def add_placing(parser: argparse.ArgumentParser) -> None:
         help="run the jobs on Ray: one of its own on this machine, or the cluster at ADDRESS (auto: the one that this "
         "machine belongs to; ray://HOST:10001: another); results do not depend on it (see docs/cluster.md)",
     )
+    add_sharing(parser)
+    parser.add_argument(
+        "--max-steps",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="only a few steps of each job, to try a configuration; never tabulated",
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    add_keeping(parser)
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
+
+
+def add_sharing(parser: argparse.ArgumentParser) -> None:
+    """Several jobs on a GPU, or several GPUs for a job."""
     parser.add_argument(
         "--jobs-per-device",
         type=positive,
