@@ -244,11 +244,11 @@ class RayPool:
         try:
             kind, values = self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as error:
-            kind, values = "lost", {"reason": brief(error.cause)}
+            kind, values = "failed", {"reason": brief(error.cause), "died": True}
         except self.ray.exceptions.RayError as error:
-            kind, values = "lost", {"reason": f"its worker was lost ({type(error).__name__})"}
+            kind, values = "failed", {"reason": f"its worker was lost ({type(error).__name__})", "died": True}
         self.give_back(running)
-        if kind == "lost":
+        if values.get("died"):
             self.mourning.mourn(running.job, values["reason"])
         elif kind == "done" and not running.job.until and not self.context.store.has_record(running.job.folder):
             reason = f"nothing of it is in '{self.context.results}': let all nodes share that folder, or use a URL"
