@@ -1,9 +1,11 @@
-"""Tries of a job in folders of their own. Only who began a try publishes it, so one given up can touch nothing.
+"""Tries of a job in folders of their own. Only drivers publish them, while they are open: one given up touches nothing.
 
 A worker of a machine that was taken for dead may go on writing for a while. What it writes lies in the folder of its
 own attempt; its successor has another.
 """
 
+import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,16 +15,15 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import psutil
+
 from benchmark.jobs import Job
 from benchmark.remote import Mirror, is_result, make_folder, open_place, records_last
 from benchmark.runner import Context
 from benchmark.store import Store
 
-ATTEMPTS = ".attempts"
-
-
-def new_attempt() -> str:
-    return uuid.uuid4().hex[:12]
+ATTEMPTS, OPEN = ".attempts", ".open"
+WORKPLACE = "selbench-"
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,21 @@ class Attempts:
     def place(self) -> tuple[Any, str]:
         return self.mirror.place if self.mirror else open_place(str(self.store.root.resolve()))
 
+    def begin(self, job: Job) -> str:
+        """A name for a new one. Until it is published it is open, and says whose it is."""
+        attempt = uuid.uuid4().hex[:12]
+        self.surely(lambda: self.open(attempt, job.folder))
+        return attempt
+
+    def open(self, attempt: str, folder: Path) -> None:
+        system, root = self.place
+        make_folder(system, f"{root}/{ATTEMPTS}/{attempt}{OPEN}")
+        system.pipe_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}", folder.as_posix().encode())
+
     def publish(self, attempt: str) -> None:
         """Everything it has left, the record last: until that is there, the job is not done."""
         self.surely(lambda: self.move(attempt, self.files(attempt)))
-        self.discard(attempt)
+        self.surely(lambda: self.discard(attempt))
 
     def publish_snapshots(self, attempt: str, job: Job) -> None:
         """What others branch off is needed before the job has ended."""
@@ -69,8 +81,9 @@ class Attempts:
 
     def discard(self, attempt: str) -> None:
         system, root = self.place
-        with suppress(OSError):
-            system.rm(f"{root}/{ATTEMPTS}/{attempt}", recursive=True)
+        for name in (f"{attempt}{OPEN}", attempt):
+            with suppress(FileNotFoundError):
+                system.rm(f"{root}/{ATTEMPTS}/{name}", recursive=True)
         if not self.mirror:
             with suppress(OSError):
                 (self.store.root / ATTEMPTS).rmdir()  # the last one
@@ -78,30 +91,30 @@ class Attempts:
     def recover(self) -> None:
         """What drivers that died had not published yet; the jobs of a living one are claimed by it.
 
-        Of a job that is done meanwhile, what an attempt that was given up has still written is thrown away.
+        What is not open was given up: it is thrown away, whatever its worker has written since.
         """
-        for attempt in self.left():
-            folders = {Path(name).parent for name in self.files(attempt)}
-            if any(self.store.is_claimed(folder) for folder in folders):
-                continue
-            if not any(self.store.has_record(folder) for folder in folders):
-                self.publish(attempt)
-            self.discard(attempt)
+        names = self.left()
+        for attempt in (name.removesuffix(OPEN) for name in names if name.endswith(OPEN)):
+            with suppress(FileNotFoundError), self.store.claim(self.owner(attempt)) as ours:
+                if ours and not self.store.has_record(self.owner(attempt)):
+                    self.publish(attempt)
+                elif ours:
+                    self.discard(attempt)
+        for attempt in names:
+            if not attempt.endswith(OPEN) and f"{attempt}{OPEN}" not in names:
+                self.discard(attempt)
+
+    def owner(self, attempt: str) -> Path:
+        system, root = self.place
+        return Path(system.cat_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}").decode())
 
     def left(self) -> list[str]:
-        """Oldest first."""
         system, root = self.place
         system.invalidate_cache()
         try:
-            paths = system.ls(f"{root}/{ATTEMPTS}", detail=False)
+            return [PurePosixPath(path).name for path in system.ls(f"{root}/{ATTEMPTS}", detail=False)]
         except FileNotFoundError:
             return []
-        return sorted((PurePosixPath(path).name for path in paths), key=self.last_written)
-
-    def last_written(self, attempt: str) -> float:
-        system, root = self.place
-        times = [system.modified(f"{root}/{ATTEMPTS}/{attempt}/{name}") for name in self.files(attempt)]
-        return max((time.timestamp() for time in times), default=0.0)
 
 
 @contextmanager
@@ -110,7 +123,8 @@ def workplace(job: Job, context: Context, attempt: str) -> Iterator[tuple[Contex
     if not context.url:
         yield replace(context, results=context.results / ATTEMPTS / attempt, base=context.results), lambda: None
         return
-    with tempfile.TemporaryDirectory(prefix="selbench-") as folder:
+    sweep_workplaces()
+    with tempfile.TemporaryDirectory(prefix=f"{WORKPLACE}{os.getpid()}-") as folder:
         found = Mirror(context.url, Path(folder, "found"))
         found.pull(job.folder, job.snapshot_folder, *(need.folder for need in job.needs), *trunk_of(job))
         made = Mirror(f"{context.url}/{ATTEMPTS}/{attempt}", Path(folder, "made"))
@@ -119,3 +133,11 @@ def workplace(job: Job, context: Context, attempt: str) -> Iterator[tuple[Contex
 
 def trunk_of(job: Job) -> list[Path]:
     return [job.trunk.snapshot_folder] if job.trunk else []
+
+
+def sweep_workplaces() -> None:
+    """Those of workers that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{WORKPLACE}*"):
+        process = path.name.removeprefix(WORKPLACE).partition("-")[0]
+        if process.isdigit() and not psutil.pid_exists(int(process)):
+            shutil.rmtree(path, ignore_errors=True)

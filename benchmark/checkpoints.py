@@ -113,9 +113,11 @@ class Checkpoints:
         """For others to branch off. Which epoch was best so far counts from their own first epoch."""
         self.write(replace(state, best=None), self.trainer.job.snapshot_folder, snapshot_name(state.epoch))
 
-    def save_if_due(self, state: State) -> None:
-        if time.monotonic() - self.saved >= self.trainer.job.task.checkpoint_seconds:
+    def save_if_due(self, state: State) -> bool:
+        due = time.monotonic() - self.saved >= self.trainer.job.task.checkpoint_seconds
+        if due:
             self.save(state)
+        return due
 
     def save(self, state: State) -> None:
         self.write(state, self.folder, CHECKPOINT)

@@ -1,20 +1,16 @@
 """The same jobs on a Ray cluster. Ray places work and says when it ended; what is finished, the store says."""
 
-import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from benchmark.ahead import cores
-from benchmark.attempts import Attempts, new_attempt, workplace
+from benchmark.attempts import Attempts, workplace
 from benchmark.code import core_hash
-from benchmark.errors import UserError, brief
-from benchmark.files import HOST
-from benchmark.interrupts import raised_termination
+from benchmark.errors import Unreachable, UserError, brief
+from benchmark.files import HOST, say
 from benchmark.jobs import Job
 from benchmark.launch import POLL_SECONDS, Asked, Event, Kind, Waiting, outcome
 from benchmark.pool import Mourning, printed_to
@@ -24,54 +20,10 @@ from benchmark.store import LOG
 
 Told = tuple[str, Kind, dict[str, Any]]
 """Attempt, kind and values of an event."""
-CONNECT_SECONDS = 5.0
-TOKEN = Path("~/.ray/auth_token")
 MORE = 4
+SILENT_SECONDS = 60.0
 NODE_WORDS = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 """What Ray calls on a node what a task asks for."""
-
-
-@contextmanager
-def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
-    """Ray: a local one of its own (`local`), a cluster of this machine (`auto`) or one at an address."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if address.startswith("ray://") and TOKEN.expanduser().is_file():  # by itself Ray uses it only without ray://
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-    try:
-        import ray
-    except ImportError:
-        raise UserError('--ray needs Ray, which is not installed: pip install -e ".[ray]"') from None
-    how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address == "local":
-        how |= {"num_cpus": num_cpus, "include_dashboard": False}
-    else:
-        how["address"] = reachable(address)
-    try:
-        ray.init(**how)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise no_cluster(address, brief(error)) from None
-    try:
-        with raised_termination():  # Ray's own answer to SIGTERM would not tell our workers
-            yield ray
-    finally:
-        ray.shutdown()
-
-
-def reachable(address: str) -> str:
-    """Ray itself would try for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if port.isdigit():
-        try:
-            socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
-        except OSError as error:
-            raise no_cluster(address, brief(error)) from None
-    elif address != "auto":
-        raise UserError(f"--ray {address}: expected nothing, auto, HOST:PORT or ray://HOST:PORT")
-    return address
-
-
-def no_cluster(address: str, reason: str) -> UserError:
-    return UserError(f"no Ray cluster at '{address}' ({reason}); start one with: ray start --head")
 
 
 class Board:
@@ -108,12 +60,15 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
         def watch(event: Event) -> None:
             nonlocal stopping, sent
             if event.values["epochs_done"] in job.snapshots or time.monotonic() - sent >= job.task.checkpoint_seconds:
-                send()
+                with suppress(Unreachable):  # it goes with the next
+                    send()
                 sent = time.monotonic()
             stopping = told(board, attempt, event.kind, event.values)
 
         event = outcome(job, context, device, watch, lambda: stopping)
         send()
+    if context.url and event.values.get("no_room"):  # only here
+        return event.kind, {"reason": f"{event.values['reason']} (on {HOST})"}
     return event.kind, event.values
 
 
@@ -148,6 +103,8 @@ class RayPool:
     """Whether to use those that the cluster has."""
     mirror: Mirror | None = None
     running: dict[Any, Running] = field(default_factory=dict)
+    ended: list[tuple[Running, Event]] = field(default_factory=list)
+    """What is not published yet."""
 
     def __post_init__(self) -> None:
         self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
@@ -156,12 +113,13 @@ class RayPool:
         self.mourning = Mourning(self.context, self.waiting, self.retries)
         self.board = self.ray.remote(num_cpus=0, scheduling_strategy=here(self.ray))(Board).remote()
         self.task = self.ray.remote(max_retries=0)(run_attempt)
+        self.moved = time.monotonic()
 
     def run(self) -> None:
         self.check_fits()
         self.attempts.recover()
         try:
-            while self.waiting.jobs or self.running:
+            while self.waiting.jobs or self.running or self.ended:
                 self.turn()
         finally:
             self.stop()
@@ -176,8 +134,9 @@ class RayPool:
             self.submit()
         ready, _ = self.ray.wait(list(self.running), timeout=POLL_SECONDS) if self.running else ([], [])
         self.listen(stopping)
-        for reference in ready:
-            self.settle(reference)
+        self.ended += [self.outcome(self.running.pop(reference), reference) for reference in ready]
+        self.settle()
+        self.look_for_room()
         if not self.running:
             time.sleep(POLL_SECONDS)  # for what another process does
 
@@ -189,7 +148,7 @@ class RayPool:
                 claim.close()
                 self.waiting.hear(Event("busy", job))
                 continue
-            attempt = new_attempt()
+            attempt = self.attempts.begin(job)
             task = self.task.options(**self.resources(job))
             reference = task.remote(job, self.context, attempt, code_of(job, self.context), self.board)
             self.running[reference] = Running(job, attempt, claim)
@@ -216,6 +175,8 @@ class RayPool:
     def check_fits(self) -> None:
         """A job that no node can hold would wait for ever."""
         for job in {(job.task.name, bool(job.needs)): job for job in self.waiting.jobs}.values():
+            if job.task.sync_batchnorm and self.context.gpus_per_job > 1 and not self.has_gpus:
+                raise UserError(f"sync_batchnorm of {job.task.name} needs GPUs, and the cluster has none")
             needed = {NODE_WORDS[name]: amount for name, amount in self.resources(job).items()}
             if not any(all(node.get(name, 0) >= amount for name, amount in needed.items()) for node in self.nodes):
                 text = ", ".join(f"{amount:g} {name}" for name, amount in needed.items())
@@ -235,39 +196,66 @@ class RayPool:
             if attempt in current:
                 job, current[attempt].started = current[attempt].job, True
                 if values.get("epochs_done") in job.snapshots:
-                    self.attempts.publish_snapshots(attempt, job)
+                    with self.patience():
+                        self.attempts.publish_snapshots(attempt, job)
                 self.waiting.hear(Event(kind, job, values))
 
-    def settle(self, reference: Any) -> None:
-        """However it ended, what is there is published, and given back."""
-        running = self.running.pop(reference)
+    def outcome(self, running: Running, reference: Any) -> tuple[Running, Event]:
         try:
             kind, values = self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as error:
             kind, values = "failed", {"reason": brief(error.cause), "died": True}
         except self.ray.exceptions.RayError as error:
             kind, values = "failed", {"reason": f"its worker was lost ({type(error).__name__})", "died": True}
-        self.give_back(running)
-        if values.get("died"):
-            self.mourning.mourn(running.job, values["reason"])
-        elif kind == "done" and not running.job.until and not self.context.store.has_record(running.job.folder):
-            reason = f"nothing of it is in '{self.context.results}': let all nodes share that folder, or use a URL"
-            self.waiting.hear(Event("failed", running.job, {"reason": reason}))
+        return running, Event(kind, running.job, values)
+
+    def settle(self) -> None:
+        """However it ended, what is there is published, and given back."""
+        for running, event in list(self.ended):
+            with self.patience():
+                self.give_back(running)
+                self.ended.remove((running, event))
+                self.pass_on(event)
+
+    def pass_on(self, event: Event) -> None:
+        job, store = event.job, self.context.store
+        if event.values.get("died"):
+            self.mourning.mourn(job, event.values["reason"])
+        elif event.kind == "done" and not job.until and not store.has_record(job.folder):
+            reason = f"nothing of it is in '{store.root}': let all nodes share that folder, or use a URL"
+            self.waiting.hear(Event("failed", job, {"reason": reason}))
         else:
-            self.waiting.hear(Event(kind, running.job, values))
+            self.waiting.hear(event)
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Where results are kept may be out of reach for a while."""
+        try:
+            yield
+        except Unreachable as error:
+            say(f"{error}; going on, and trying again later")
+
+    def look_for_room(self) -> None:
+        """Say so where nothing goes on: Ray itself waits in silence for a node that may never come."""
+        if self.ended or not self.running or any(running.started for running in self.running.values()):
+            self.moved = time.monotonic()
+        elif time.monotonic() - self.moved > SILENT_SECONDS:
+            self.moved = time.monotonic()
+            say(f"no node of the cluster has room for {next(iter(self.running.values())).job.name}; waiting")
 
     def give_back(self, running: Running) -> None:
-        with running.claim:
-            self.attempts.publish(running.attempt)
-            if running.job.folder not in self.context.awaited:
-                self.context.store.tidy(running.job.folder)
+        self.attempts.publish(running.attempt)
+        if running.job.folder not in self.context.awaited:
+            self.context.store.tidy(running.job.folder)
+        running.claim.close()
 
     def stop(self) -> None:
         for reference in self.running:
             with suppress(Exception):
                 self.ray.cancel(reference, force=True)
-        for running in self.running.values():
-            self.give_back(running)
+        for running in (*self.running.values(), *(running for running, _ in self.ended)):
+            with self.patience():
+                self.give_back(running)
 
 
 def here(ray: Any) -> Any:

@@ -160,6 +160,7 @@ class ResourcesConfig:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             check(value >= 0, f"{name} must not be negative, got {value:g}")
+        check(self.gpus <= 1 or self.gpus.is_integer(), f"gpus above 1 must be whole, got {self.gpus:g}")
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,8 @@ def launch(
     if not context.keep_trunks:
         waiting.release = store.remove_snapshot
     if ray:
-        from benchmark.cluster import RayPool, connected
+        from benchmark.cluster import RayPool
+        from benchmark.connection import connected
 
         with connected(ray.address, ray.num_cpus) as engine:
             RayPool(engine, context, waiting, asked, retries, ray.gpus, ray.mirror).run()

@@ -64,6 +64,8 @@ class Mirror:
     def pull_folder(self, folder: str) -> None:
         system, root = self.place
         there = self.versions(folder)
+        if not folder and not there and self.notes:
+            raise UserError(f"there is nothing at '{self.url}' any more; remove '{self.local}' too to begin anew")
         for name in records_last(name for name, version in there.items() if self.noted_version(name) != version):
             write_atomically(self.local / name, system.cat_file(f"{root}/{name}"))
             self.notes[name] = [there[name], *self.stamp(name)]
@@ -167,7 +169,8 @@ def is_result(name: str) -> bool:
 
 def version_of(about: dict[str, Any]) -> str:
     """Changes with the content; what tells it, each kind of store calls differently."""
-    return " ".join(str(about[key]) for key in ("size", "ETag", "mtime", "LastModified", "created") if key in about)
+    known = ("size", "etag", "mtime", "lastmodified", "last_modified", "created")
+    return " ".join(str(value) for key, value in about.items() if key.lower() in known)
 
 
 def records_last(names: Any) -> list[str]:

@@ -193,10 +193,11 @@ def run_epochs(
             for epoch in outputs.epochs:
                 if before < epoch <= state.epoch:
                     outputs.write_epoch(state.method, epoch)
+        saved = saver.save_if_due(state)
         if trainer.ranks.told(report({**state.history[-1], "epochs_done": state.epoch})):
-            saver.save(state)
+            if not saved:
+                saver.save(state)
             raise Interrupted
-        saver.save_if_due(state)
     return state
 
 

@@ -185,8 +185,9 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
 
 
 def sendable(error: Exception) -> Exception:
-    """Itself, or its words if it does not survive the way to another process."""
+    """Itself, or its words where the process that hears it may not know its class."""
+    known = type(error).__module__.partition(".")[0] in ("benchmark", "builtins", "torch")
     try:
-        return copy.copy(error)  # which takes it apart and puts it together as sending does
-    except Exception:
+        return copy.copy(error) if known else RuntimeError(f"{type(error).__name__}: {error}")
+    except Exception:  # copying takes it apart and puts it together, as sending does
         return RuntimeError(f"{type(error).__name__}: {error}")

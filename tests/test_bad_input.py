@@ -212,6 +212,8 @@ CASES = [
     (["paper", "cifar10", "--json"], "belongs to --dry-run"),
     (["paper", "all", "--cluster", "8xA100"], "--cluster belongs to --dry-run; add --dry-run"),
     (["--cluster", "8xA100"], "--cluster belongs to --dry-run"),
+    (["--dry-run", "--cluster", "8xA100", "--gpus-per-job", "4"], "leave out --gpus-per-job"),
+    (["--set", "resources.gpus=1.5"], "gpus above 1 must be whole, got 1.5"),
     (["--step-seconds", "tiny=0.1"], "--step-seconds belongs to --dry-run"),
     (["--dry-run", "--price", "A100=2"], "--price belongs to --cluster"),
     (["--dry-run", "--speed", "A100=2"], "--speed belongs to --cluster"),

@@ -15,8 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmark.attempts import ATTEMPTS, Attempts, new_attempt, workplace
-from benchmark.cluster import code_of, run_attempt
+from benchmark.attempts import ATTEMPTS, Attempts, workplace
+from benchmark.cluster import RayPool, Running, code_of, run_attempt
+from benchmark.errors import Unreachable
 from benchmark.remote import Mirror, copy_of, open_place
 from benchmark.runner import Context, run_job
 from benchmark.store import Store
@@ -109,6 +110,12 @@ def test_results_at_a_url(tiny: Path, tmp_path: Path, bucket: str) -> None:
     fetched = Mirror(bucket, tmp_path / "fetched")
     fetched.pull()
     assert contents(fetched.local) == contents(copy_of(bucket)) == contents(tmp_path / "local")
+    (record,) = copy_of(bucket).glob("tiny/cross_entropy/*/seed-1/record.json")
+    record.write_bytes(record.read_bytes()[:-9])
+    result = run_all(*words, "--results", bucket, "--ray", "--workers", 2)
+    assert result.returncode == 0, result.stderr
+    assert "is damaged" in result.stderr
+    assert contents(copy_of(bucket)) == contents(tmp_path / "local")
     system, root = open_place(bucket)
     assert not [path for path in system.find(root) if path.endswith((".pt", ".txt")) or ATTEMPTS in path]
 
@@ -135,12 +142,13 @@ def test_a_ghost_touches_nothing_of_its_successor(
     whole, store = Context(tmp_path / "whole", NOWHERE, REGISTRY), results.store
     run_job(job, whole, CPU, lambda values: None)
     shared = Context(store.root, NOWHERE, REGISTRY, url=results.mirror.url if results.mirror else "")
-    ghost, successor = new_attempt(), new_attempt()
+    ghost = results.begin(job)
     with ExitStack() as stack:
         of_ghost, send_of_ghost = stack.enter_context(workplace(job, shared, ghost))
         stopped_after(job, of_ghost, 2)
         send_of_ghost()
         results.publish(ghost)
+        successor = results.begin(job)
         of_successor, send = stack.enter_context(workplace(job, shared, successor))
         if successor_done:
             assert trained(job, of_successor) == [2, 3], "from the last checkpoint of the one before"
@@ -157,14 +165,57 @@ def test_a_ghost_touches_nothing_of_its_successor(
         assert after.keys() - before.keys()
         assert all(path.startswith(f"/{ATTEMPTS}/{ghost}/") for path in after.keys() - before.keys())
         if not successor_done:
-            assert trained(job, of_successor) == [3]
-            send()
             results.publish(successor)
+            results.recover()
+            third = results.begin(job)
+            of_third, send = stack.enter_context(workplace(job, shared, third))
+            assert trained(job, of_third) == [3], "the successor's checkpoint stands"
+            send()
+            results.publish(third)
+            send_of_ghost()
     published = {path: found for path, found in files_of(results).items() if ATTEMPTS not in path}
     results.recover()
     assert files_of(results) == published
     for name in ("prediction.npz", "history.csv"):
         assert (store.root / job.folder / name).read_bytes() == (whole.results / job.folder / name).read_bytes()
+
+
+def test_what_a_dead_driver_had_not_published_is_recovered(tiny: Path, results: Attempts) -> None:
+    (job,) = make_jobs(tiny, ["SR"], seeds=1)
+    shared = Context(results.store.root, NOWHERE, REGISTRY, url=results.mirror.url if results.mirror else "")
+    with workplace(job, shared, results.begin(job)) as (context, send):
+        stopped_after(job, context, 2)
+        send()
+    with results.store.claim(job.folder):
+        results.recover()
+        assert results.left(), "its driver lives"
+    results.recover()
+    assert not results.left()
+    assert trained(job, Context(results.store.root, NOWHERE, REGISTRY)) == [2, 3]
+
+
+def test_a_place_out_of_reach_is_tried_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """What has ended stays to be published; nothing is stopped for it."""
+    pool, published, heard = RayPool.__new__(RayPool), [], []
+
+    def publish(attempt: str) -> None:
+        published.append(attempt)
+        if len(published) == 1:
+            raise Unreachable("cannot reach 's3://somewhere'")
+
+    job = SimpleNamespace(folder=Path("job"), until=0)
+    event = SimpleNamespace(kind="diverged", job=job, values={})
+    pool.attempts = SimpleNamespace(publish=publish)
+    pool.context = SimpleNamespace(awaited=(), store=SimpleNamespace(tidy=lambda folder: True))
+    pool.waiting = SimpleNamespace(hear=heard.append)
+    pool.ended = [(Running(job, "first", ExitStack()), event)]
+    pool.settle()
+    assert len(pool.ended) == 1
+    assert not heard
+    pool.settle()
+    assert not pool.ended
+    assert heard == [event]
+    assert capsys.readouterr().err == "cannot reach 's3://somewhere'; going on, and trying again later\n"
 
 
 def test_a_driver_that_dies_can_be_started_again(tmp_path: Path) -> None:
@@ -222,10 +273,10 @@ def test_a_node_with_other_code_is_noticed(tiny: Path, tmp_path: Path, monkeypat
     answer = SimpleNamespace(future=lambda: SimpleNamespace(result=lambda: False))
     board = SimpleNamespace(tell=SimpleNamespace(remote=lambda *told: answer))
     context = Context(tmp_path, NOWHERE, REGISTRY)
-    kind, values = run_attempt(job, context, new_attempt(), ["of yesterday", "of today"], board)
+    kind, values = run_attempt(job, context, "first", ["of yesterday", "of today"], board)
     assert kind == "failed"
     assert "has another version of the code" in values["reason"]
-    assert run_attempt(job, context, new_attempt(), code_of(job, context), board)[0] == "done"
+    assert run_attempt(job, context, "second", code_of(job, context), board)[0] == "done"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Results at a URL: two copies that are kept equal, whoever writes and whatever fails in between."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -78,6 +79,17 @@ def test_locks_attempts_and_unfinished_files_stay(tmp_path: Path) -> None:
     here.push()
     there.pull()
     assert texts(there.local) == {"x": ""}
+
+
+def test_a_place_that_is_suddenly_empty_empties_nothing(tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/mounted"
+    here, _ = mirrors(tmp_path, url)
+    write(here.local, x="1")
+    here.push()
+    shutil.rmtree(tmp_path / "mounted")
+    with pytest.raises(UserError, match="there is nothing at"):
+        here.pull()
+    assert texts(here.local) == {"x": "1"}
 
 
 def test_a_folder_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from benchmark.jobs import Job
 from benchmark.launch import Event, Waiting
 from benchmark.planner import plan
 from benchmark.runner import Context, run_job
-from benchmark.store import Store, snapshot_name
+from benchmark.store import CHECKPOINT, Store, snapshot_name
 from benchmark.tasks import load_task
 from benchmark.trunks import share_warmups
 from methods import Registry
@@ -197,8 +197,9 @@ def test_a_killed_trunk_resumes(tiny: Path, tmp_path: Path) -> None:
     assert context.store.has_checkpoint(trunk.folder)
     again = share_warmups([replace(job, branches=False) for job in (sat, dg)], context.store)
     assert [job.label for job in again] == ["SAT", "DG"], "the snapshot was written before the epoch was reported"
-    (tmp_path / trunk.folder / snapshot_name(2)).unlink()
-    assert run(trunk, context) == [1]
+    for name in (snapshot_name(2), CHECKPOINT):
+        (tmp_path / trunk.folder / name).unlink()
+    assert run(trunk, context) == [1], "from the checkpoint before"
     assert not context.store.has_checkpoint(trunk.folder)
     assert run(sat, context) == [2, 3]
     assert not context.store.read_record(trunk.folder)

@@ -87,6 +87,8 @@ def check_plan(arguments: argparse.Namespace) -> None:
                 raise UserError(f"{option} belongs to {needed}; add {needed}, or leave it out")
     if arguments.cluster:
         devices_of(arguments)
+        if arguments.gpus_per_job > 1:
+            raise UserError("--cluster simulates jobs that take one device or a part of it; leave out --gpus-per-job")
 
 
 def devices_of(arguments: argparse.Namespace) -> list[Device]:

@@ -77,18 +77,6 @@ def add_placing(parser: argparse.ArgumentParser) -> None:
         "machine belongs to; ray://HOST:10001: another); results do not depend on it (see docs/cluster.md)",
     )
     add_sharing(parser)
-    parser.add_argument(
-        "--max-steps",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="only a few steps of each job, to try a configuration; never tabulated",
-    )
-    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
-    add_keeping(parser)
-    volume = parser.add_mutually_exclusive_group()
-    volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
-    volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
 
 
 def add_sharing(parser: argparse.ArgumentParser) -> None:
@@ -193,6 +181,8 @@ def run_suites(
 
     jobs = in_line(job for suite in suites for job in suite.jobs())
     check_finished(jobs, store, redo_stale=arguments.redo_stale)
+    if arguments.mirror and arguments.ray:
+        arguments.mirror.push()  # workers elsewhere must not find what was moved aside
     context = Context(
         store.root.resolve(),
         folders,
