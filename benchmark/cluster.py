@@ -54,15 +54,13 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
     told(board, attempt, "started", {})
     if code != code_of(job, context):
         return "failed", {"reason": f"{HOST} has another version of the code; install the same on every node"}
-    stopping, sent = False, time.monotonic()
+    stopping = False
     with workplace(job, context, attempt) as (context, send), printed_to(context.store.root / job.folder / LOG):
 
         def watch(event: Event) -> None:
-            nonlocal stopping, sent
-            if event.values["epochs_done"] in job.snapshots or time.monotonic() - sent >= job.task.checkpoint_seconds:
-                with suppress(Unreachable):  # it goes with the next
-                    send()
-                sent = time.monotonic()
+            nonlocal stopping
+            with suppress(Unreachable):  # it goes with the next
+                send()
             stopping = told(board, attempt, event.kind, event.values)
 
         event = outcome(job, context, device, watch, lambda: stopping)
@@ -148,7 +146,13 @@ class RayPool:
                 claim.close()
                 self.waiting.hear(Event("busy", job))
                 continue
-            attempt = self.attempts.begin(job)
+            try:
+                attempt = self.attempts.begin(job)
+            except Unreachable as error:
+                claim.close()
+                self.waiting.postpone(job, SILENT_SECONDS)
+                say(f"{error}; going on, and trying again later")
+                return
             task = self.task.options(**self.resources(job))
             reference = task.remote(job, self.context, attempt, code_of(job, self.context), self.board)
             self.running[reference] = Running(job, attempt, claim)
@@ -159,7 +163,8 @@ class RayPool:
             if not running.started:
                 del self.running[reference]
                 self.ray.cancel(reference, force=True)
-                self.give_back(running)
+                with self.patience():
+                    self.give_back(running)
                 self.waiting.hear(Event("stopped", running.job))
 
     def resources(self, job: Job) -> dict[str, Any]:
