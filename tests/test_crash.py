@@ -134,7 +134,7 @@ def without_ids(found: dict[str, Any]) -> dict[str, Any]:
 
 def finish(process: "subprocess.Popen[str]", code: int = 0) -> str:
     """Its standard error."""
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == code, stderr
     assert "Traceback" not in stderr
     return stderr
@@ -406,7 +406,7 @@ def test_a_full_disk_ends_the_run_and_room_continues_it(
     for kilobytes in (64, 192, 384, 4096):
         small_disk(f"size={kilobytes}k")
         process = stage.start("--workers", 2)
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=300)
         assert "Traceback" not in stderr
         done.append(len(whole_records(stage.results)))
         assert len(files(stage.results, "record.json")) == done[-1], "none is half-written"

@@ -253,6 +253,7 @@ def test_a_grid_on_two_ranks_each(tiny: Path, tmp_path: Path) -> None:
     assert not [path for path in two.root.rglob("*") if path.suffix in (".pt", ".tmp", ".lock", ".txt")]
 
 
+@pytest.mark.crash
 def test_a_rank_that_dies_ends_the_job_and_the_next_run_continues(tmp_path: Path) -> None:
     deadly = "if epoch == 2 and os.environ['RANK'] == '1' and once(): os.kill(os.getpid(), signal.SIGKILL)"
     stage = Stage(tmp_path / "stage").prepare(deadly, count=1)
