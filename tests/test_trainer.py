@@ -155,7 +155,7 @@ def test_resumed_equals_unbroken_to_the_bit(
     run_job(job, whole, CPU, lambda values: None)
 
     def stop(values: dict[str, Any]) -> None:
-        if values["epochs_done"] == stop_after + 1:
+        if values["epochs_done"] == stop_after:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
