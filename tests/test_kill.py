@@ -1,6 +1,6 @@
 """A grid that is killed again and again, at random instants and in the middle of file operations, and a long one.
 
-`pytest -m crash --kills 200` kills more often than the thirty times of every run.
+`pytest -m crash --kills 200` kills more often than the thirty times of every run (twenty in CI).
 """
 
 import contextlib
