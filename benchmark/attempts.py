@@ -126,13 +126,10 @@ def workplace(job: Job, context: Context, attempt: str) -> Iterator[tuple[Contex
     sweep_workplaces()
     with tempfile.TemporaryDirectory(prefix=f"{WORKPLACE}{os.getpid()}-") as folder:
         found = Mirror(context.url, Path(folder, "found"))
-        found.pull(job.folder, job.snapshot_folder, *(need.folder for need in job.needs), *trunk_of(job))
+        trunk = [job.trunk.snapshot_folder] if job.trunk else []
+        found.pull(job.folder, job.snapshot_folder, *(need.folder for need in job.needs), *trunk)
         made = Mirror(f"{context.url}/{ATTEMPTS}/{attempt}", Path(folder, "made"))
         yield replace(context, results=made.local, base=found.local), made.push
-
-
-def trunk_of(job: Job) -> list[Path]:
-    return [job.trunk.snapshot_folder] if job.trunk else []
 
 
 def sweep_workplaces() -> None:

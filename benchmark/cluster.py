@@ -1,8 +1,7 @@
 """The same jobs on a Ray cluster. Ray places work and says when it ended; what is finished, the store says."""
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from benchmark.files import HOST, say
 from benchmark.jobs import Job
 from benchmark.launch import POLL_SECONDS, Asked, Event, Kind, Waiting, outcome
 from benchmark.pool import Mourning, printed_to
-from benchmark.remote import Mirror
+from benchmark.remote import Mirror, patience
 from benchmark.runner import Context
 from benchmark.store import LOG
 
@@ -146,12 +145,12 @@ class RayPool:
                 claim.close()
                 self.waiting.hear(Event("busy", job))
                 continue
-            try:
+            attempt = ""
+            with patience():
                 attempt = self.attempts.begin(job)
-            except Unreachable as error:
+            if not attempt:
                 claim.close()
                 self.waiting.postpone(job, SILENT_SECONDS)
-                say(f"{error}; going on, and trying again later")
                 return
             task = self.task.options(**self.resources(job))
             reference = task.remote(job, self.context, attempt, code_of(job, self.context), self.board)
@@ -163,7 +162,7 @@ class RayPool:
             if not running.started:
                 del self.running[reference]
                 self.ray.cancel(reference, force=True)
-                with self.patience():
+                with patience():
                     self.give_back(running)
                 self.waiting.hear(Event("stopped", running.job))
 
@@ -201,7 +200,7 @@ class RayPool:
             if attempt in current:
                 job, current[attempt].started = current[attempt].job, True
                 if values.get("epochs_done") in job.snapshots:
-                    with self.patience():
+                    with patience():
                         self.attempts.publish_snapshots(attempt, job)
                 self.waiting.hear(Event(kind, job, values))
 
@@ -217,7 +216,7 @@ class RayPool:
     def settle(self) -> None:
         """However it ended, what is there is published, and given back."""
         for running, event in list(self.ended):
-            with self.patience():
+            with patience():
                 self.give_back(running)
                 self.ended.remove((running, event))
                 self.pass_on(event)
@@ -231,14 +230,6 @@ class RayPool:
             self.waiting.hear(Event("failed", job, {"reason": reason}))
         else:
             self.waiting.hear(event)
-
-    @contextmanager
-    def patience(self) -> Iterator[None]:
-        """Where results are kept may be out of reach for a while."""
-        try:
-            yield
-        except Unreachable as error:
-            say(f"{error}; going on, and trying again later")
 
     def look_for_room(self) -> None:
         """Say so where nothing goes on: Ray itself waits in silence for a node that may never come."""
@@ -259,7 +250,7 @@ class RayPool:
             with suppress(Exception):
                 self.ray.cancel(reference, force=True)
         for running in (*self.running.values(), *(running for running, _ in self.ended)):
-            with self.patience():
+            with patience():
                 self.give_back(running)
 
 

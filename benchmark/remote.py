@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from benchmark.errors import Unreachable, UserError, brief
-from benchmark.files import read_if_there, read_json, write_atomically, write_json
+from benchmark.files import read_if_there, read_json, say, write_atomically, write_json
 from benchmark.store import RECORD
 
 NOTES, PROBE = ".mirror.json", ".probe"
@@ -37,7 +37,7 @@ class Mirror:
 
     url: str
     local: Path
-    notes: dict[str, list[Any]] = field(default_factory=dict)
+    notes: dict[str, list[Any]] = field(init=False)
     """Of each file that both have: what names its version there, then size and time of the one here."""
 
     def __post_init__(self) -> None:
@@ -147,6 +147,15 @@ class Mirror:
                 if pause is None:
                     raise Unreachable(f"cannot reach '{self.url}' ({brief(error)})") from error
                 time.sleep(pause)
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Where results are kept may be out of reach for a while."""
+    try:
+        yield
+    except Unreachable as error:
+        say(f"{error}; going on, and trying again later")
 
 
 def open_place(url: str) -> tuple[Any, str]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from benchmark.cache import Folders
 from benchmark.commands.options import amount, not_negative, positive
-from benchmark.errors import Unreachable, UserError
+from benchmark.errors import UserError
 from benchmark.files import say
-from benchmark.remote import Mirror
+from benchmark.remote import Mirror, patience
 from benchmark.store import Store
 
 if TYPE_CHECKING:
@@ -287,10 +287,8 @@ def bringing(watch: "Watch", mirror: Mirror) -> "Watch":
         nonlocal brought
         watch(event)
         if event.kind in ENDS or time.monotonic() - brought > BRING_SECONDS:
-            try:
+            with patience():
                 mirror.push()
-            except Unreachable as error:
-                say(f"{error}; going on, and trying again later")
             brought = time.monotonic()
 
     return watch_and_bring
