@@ -246,7 +246,8 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
     if asked and len(missing) < len(jobs):
         say("finished jobs keep what they have: remove a record to train its job again")
     if not arguments.quiet:
-        say(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already")
+        shared = f"; shared warm-ups to train first: {extra}" if (extra := len(to_run) - len(missing)) else ""
+        say(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already{shared}")
     failed = run_missing(to_run, context, devices, arguments)
     for folder in context.awaited.difference(awaited_weights(jobs, store)):
         store.tidy(folder)
