@@ -1,4 +1,6 @@
-"""What moved between two results folders: equal jobs to the bit, others beyond chance and a margin."""
+"""What moved between two results folders: equal jobs to the bit, others beyond chance and a margin.
+
+Another kind of machine or another torch rounds otherwise: its runs are compared as those of other jobs are."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,11 +23,15 @@ MEASURED = ("classifier", "scores", "num_test", "at_epochs", "facts", "diverged"
 @dataclass
 class Difference:
     moved: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    """What only the old folder has."""
     notes: list[str] = field(default_factory=list)
     equal_runs: int = 0
     changed_runs: int = 0
+    rounded_runs: int = 0
+    """Of the same job, but made elsewhere, and not equal to the bit."""
     tested: dict[tuple[str, str], tuple[Cell, Cell]] = field(default_factory=dict)
-    """Cells of jobs that are not the same, by table and what they are called."""
+    """Cells of jobs or machines that are not the same, by table and what they are called."""
 
 
 def compare_folders(old: Store, new: Store) -> Difference:
@@ -33,7 +39,7 @@ def compare_folders(old: Store, new: Store) -> Difference:
     tables = [named(store.manifests(), "") | named(store.paper_manifests(), "paper/") for store in (old, new)]
     for name, ours in tables[0].items():
         if name not in tables[1]:
-            found.moved.append(f"{name}: gone")
+            found.gone.append(name)
             continue
         compare_tables(name, (complete(ours), complete(tables[1][name])), (old, new), found, seen)
     found.notes += [f"{name}: new" for name in tables[1] if name not in tables[0]]
@@ -54,28 +60,31 @@ def compare_tables(
 ) -> None:
     """Entries with the same job by their records, the rest by their cells."""
     old, new = ({entry_key(e): e for e in m["entries"]} for m in manifests)
-    found.moved += [f"{name} {label(key)}: gone" for key in old if key not in new]
+    found.gone += [f"{name} {label(key)}" for key in old if key not in new]
     found.notes += [f"{name} {label(key)}: new" for key in new if key not in old]
     changed = []
     for key in (key for key in old if key in new):
         common = sorted(set(old[key]["seeds"]) & set(new[key]["seeds"]))
         lost = sorted(set(old[key]["seeds"]) - set(new[key]["seeds"]))
         if lost and common:
-            found.moved.append(f"{name} {label(key)} seed {', '.join(map(str, lost))}: gone")
+            found.gone.append(f"{name} {label(key)} seed {', '.join(map(str, lost))}")
         if old[key]["job"] != new[key]["job"] or not common:
             changed.append(key)
             continue
-        for seed in common:
-            folder = folder_of(manifests[0]["task"], old[key]["method"], old[key]["job"], seed)
+        folders = {seed: folder_of(manifests[0]["task"], old[key]["method"], old[key]["job"], seed) for seed in common}
+        before = found.rounded_runs
+        for seed, folder in folders.items():
             if folder not in seen:
-                seen.add(folder)
                 compare_runs(f"{name} {label(key)} seed {seed}", folder, stores, found)
+        seen.update(folders.values())
+        if found.rounded_runs > before:
+            changed.append(key)
     cells = cells_of(manifests[0], [old[key] for key in changed], stores[0])
     others = cells_of(manifests[1], [new[key] for key in changed], stores[1])
     for place, cell in cells.items():
         what = f"{place[0]} {place[1]}"
         if place not in others:
-            found.moved.append(f"{name} {what}: gone")
+            found.gone.append(f"{name} {what}")
         else:
             found.tested[name, what] = (cell, others[place])
             if others[place].diverged > cell.diverged:
@@ -94,16 +103,17 @@ def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Di
     old, new = (store.read_record(folder) for store in stores)
     if old is None or new is None:
         if old is not None:
-            found.moved.append(f"{what}: gone")
+            found.gone.append(what)
         return
     parts = [name for name in MEASURED if name in old and not same(old[name], new.get(name))]
     if not parts:
         found.equal_runs += 1
         return
+    if old["provenance"].get("environments") != new["provenance"].get("environments"):
+        found.rounded_runs += 1
+        return
     found.changed_runs += 1
-    places = [provenance.get("environments", []) for provenance in (old["provenance"], new["provenance"])]
-    hint = "" if places[0] == places[1] else f" (made by {'; '.join(places[0])} and by {'; '.join(places[1])})"
-    found.moved.append(f"{what}: same job, other {', '.join(parts)}{first_change(old, new)}{hint}")
+    found.moved.append(f"{what}: same job, other {', '.join(parts)}{first_change(old, new)}")
 
 
 def same(old: Any, new: Any) -> bool:

@@ -41,14 +41,28 @@ def test_one_bit_of_a_same_job_is_a_move(tmp_path: Path) -> None:
     folder = folder_of("toy", "ours", "id", 3)
     changed = store.read_record(folder)
     changed["classifier"]["nll"] += 2**-50
-    changed["provenance"] = {"environments": ["there"]}
     store.write_record(folder, changed)
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == 1
-    assert "moved: toy Ours seed 3: same job, other classifier (made by here and by there)" in result.stdout
+    assert "moved: toy Ours seed 3: same job, other classifier\n" in result.stdout
     changed["scores"]["SR"]["risk"][100] = 0.02
     store.write_record(folder, changed)
     assert "SR risk at 50 %: 1.0300 → 2.0000" in run_here("diff", tmp_path / "a", tmp_path / "b").stdout
+
+
+@pytest.mark.parametrize(("shift", "moved"), [(0.0009, False), (0.01, True)])
+def test_another_machine_may_round_otherwise(tmp_path: Path, shift: float, moved: bool) -> None:
+    make(tmp_path / "a", LOW)
+    store = make(tmp_path / "b", [risk + shift for risk in LOW])
+    for seed in range(4):
+        folder = folder_of("toy", "ours", "id", seed)
+        store.write_record(folder, {**store.read_record(folder), "provenance": {"environments": ["there"]}})
+    store.write_record(folder_of("toy", "ours", "id", 4), record(4, {"SR": (0.1, LOW[4])}))
+    result = run_here("diff", tmp_path / "a", tmp_path / "b")
+    assert result.returncode == int(moved), result.stdout
+    assert "1 of 5 runs of the same job are equal to the bit.\n4 more are not" in result.stdout
+    assert "2 cells of other jobs or machines were compared" in result.stdout
+    assert ("moved: toy Ours 50 %: 1.02±0.01 →" in result.stdout) == moved
 
 
 def test_a_new_measure_is_no_move_and_a_lost_one_is(tmp_path: Path) -> None:
@@ -72,7 +86,7 @@ def test_other_jobs_move_beyond_chance_and_margin(tmp_path: Path, shift: float, 
     make(tmp_path / "b", [risk + shift for risk in LOW], job="new")
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == int(moved), result.stdout
-    assert "2 cells of other jobs were compared" in result.stdout
+    assert "2 cells of other jobs or machines were compared" in result.stdout
     assert ("moved: toy Ours 50 %: 1.02±0.01 →" in result.stdout) == moved
 
 
@@ -90,21 +104,25 @@ def test_noise_is_no_move_and_holm_counts_all_cells(tmp_path: Path) -> None:
 def test_what_is_gone_is_a_move_and_what_is_new_is_not(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", LOW), make(tmp_path / "b", LOW, label="Renamed")
     found = compare_folders(a, b)
-    assert found.moved == ["toy Ours: gone"]
+    assert found.gone == ["toy Ours"]
+    assert not found.moved
     assert found.notes == ["toy Renamed: new"]
     (b.root / "manifests" / "toy.json").rename(b.root / "manifests" / "other.json")
     manifest = json.loads((b.root / "manifests" / "other.json").read_text())
     b.write_manifest("other", {**manifest, "name": "other"})
-    assert compare_folders(a, b).moved == ["toy: gone"]
+    assert compare_folders(a, b).gone == ["toy"]
     c = make(tmp_path / "c", LOW)
     shutil.rmtree(c.root / folder_of("toy", "ours", "id", 2))
-    assert compare_folders(a, c).moved == ["toy Ours seed 2: gone"]
-    assert not compare_folders(c, a).moved
+    assert compare_folders(a, c).gone == ["toy Ours seed 2"]
+    assert not compare_folders(c, a).gone
+    whole, part = run_here("diff", a.root, c.root), run_here("diff", "--part", a.root, c.root)
+    assert (whole.returncode, part.returncode) == (1, 0)
+    assert "moved: toy Ours seed 2: gone\n1 moved" in whole.stdout
 
 
 def test_lost_seeds_and_new_divergence_are_moves(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", LOW), make(tmp_path / "b", LOW[:2])
-    assert compare_folders(a, b).moved == ["toy Ours seed 2, 3, 4: gone"]
+    assert compare_folders(a, b).gone == ["toy Ours seed 2, 3, 4"]
     c = make(tmp_path / "c", LOW, job="new")
     gone = {"seed": 4, "diverged": "the loss is nan", "provenance": {}}
     c.write_record(folder_of("toy", "ours", "new", 4), gone)
