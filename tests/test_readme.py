@@ -15,7 +15,7 @@ import pytest
 
 from benchmark.store import Store
 from benchmark.tasks import load_task
-from tests.conftest import ROOT, tables_of
+from tests.conftest import ROOT, run_here, tables_of
 
 LABELS = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]
 
@@ -71,6 +71,13 @@ def test_tables_are_printed_and_written(run: tuple[Path, subprocess.CompletedPro
         assert (results / "tables" / f"{task}.md").read_text() in process.stdout
     assert "50 jobs, 0 done already" in process.stderr
     assert "[50/50]" in process.stderr
+
+
+def test_the_recorded_run_can_be_repeated(results: Path) -> None:
+    """On the same kind of machine to the bit, elsewhere within chance."""
+    compared = run_here("diff", "--part", ROOT / "results" / "reference", results)
+    assert compared.returncode == 0, compared.stdout
+    assert "of 50 runs of the same job are equal to the bit." in compared.stdout
 
 
 @pytest.mark.parametrize("task", ["digits", "gaussians"])
