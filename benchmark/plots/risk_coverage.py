@@ -1,6 +1,6 @@
 """Selective risk over coverage: the whole curve, and the part of it in which the columns can be told apart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ HIGH = 70
 """A table whose coverages all lie at or above this is about the high end."""
 FAINT = 0.36
 """How dark the bands of all lines are where they lie upon each other."""
+FEW = 2.0
+"""Coverages below this keep so few images that one error is a peak, which must not set the height of a panel."""
 HALF, STEEP, NOTHING = 50.0, 0.25, 0.01
 """Risks, as shares of that at full coverage, up to which the low end is shown, and below which one sees nothing."""
 
@@ -47,6 +49,7 @@ def draw(runs: Runs) -> Figure:
             style = {"color": BLACK, "linestyle": (0, (4, 2)), "linewidth": 1.0}
             draw_line(axes, seed_curves(oracle, curve), bounds, "oracle", style, 0)
         axes.set_xlim(*bounds)
+        axes.set_ylim(top=min(axes.get_ylim()[1], height(curves.values(), bounds)))
         if axes.get_ylim()[0] < 0.1 * axes.get_ylim()[1]:
             axes.set_ylim(bottom=0)
         axes.set_xlabel("coverage (%)")
@@ -85,6 +88,12 @@ def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, flo
     if highest[: round(2 * end) + 1].max() < NOTHING * highest[-1]:
         end = max(flat)
     return 0.0, float(end)
+
+
+def height(curves: Iterable[Array], bounds: tuple[float, float]) -> float:
+    """What all bands need where more than a few images are kept, and a little more."""
+    seen = slice(round(2 * max(FEW, bounds[0])), round(2 * bounds[1]) + 1)
+    return 1.05 * float(max(found[:, seen].max() for found in curves))
 
 
 def looks(names: Sequence[str], reference: str) -> dict[str, dict[str, Any]]:
