@@ -32,6 +32,8 @@ run --datasets cifar10-cpu-tuned
 run --datasets digits gaussians --methods all
 
 # Small things only.
+python run_all.py figures --results "$OUT/reference" --datasets cifar100-cpu-tuned --methods ccl-sc sat+em sat dg sr
+cp "$OUT/reference/figures/cifar100-cpu-tuned-risk-coverage.png" results/reference/risk-coverage.png
 python run_all.py figures --results "$OUT/reference"
 cp -r "$OUT/tuning/tune" "$OUT/reference/"
-tar -C "$OUT/reference" --exclude '*.npz' --exclude '*.lock' --exclude '*-trunk' -c . | tar -C results/reference -x
+tar -C "$OUT/reference" --exclude '*.npz' --exclude '*.pt' --exclude '*.pdf' --exclude '*.lock' --exclude '*-trunk' --exclude '*-tuned.toml' -c . | tar -C results/reference -x

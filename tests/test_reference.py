@@ -1,0 +1,73 @@
+"""The recorded run: whole, small, made of its own records, and comparable with a fresh one."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark.planner import label_owners, resolve_config
+from benchmark.store import Store
+from benchmark.tasks import load_task
+from methods import Registry
+from tests.conftest import run_here
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "results" / "reference"
+TASKS = ("cifar10-cpu-tuned", "cifar100-cpu-tuned", "digits", "gaussians")
+REGISTRY = Registry()
+
+
+def manifests() -> dict[str, dict[str, Any]]:
+    return {manifest["task"]: manifest for manifest in Store(REFERENCE).manifests()}
+
+
+def test_every_run_is_there_and_none_diverged() -> None:
+    store, found = Store(REFERENCE), manifests()
+    assert set(found) == set(TASKS)
+    for manifest in found.values():
+        for entry in manifest["entries"]:
+            assert entry["seeds"] == [0, 1, 2, 3, 4]
+            for seed in entry["seeds"]:
+                record = store.read_sealed_record(Path(manifest["task"], entry["method"], entry["job"], f"seed-{seed}"))
+                assert record is not None and "diverged" not in record, (manifest["task"], entry["label"], seed)
+
+
+def test_only_small_things_are_kept() -> None:
+    files = [path for path in REFERENCE.rglob("*") if path.is_file()]
+    assert not [path for path in files if path.suffix in (".npz", ".pt", ".lock")]
+    assert sum(path.stat().st_size for path in files) < 20e6
+
+
+def test_the_tables_are_those_of_the_records(tmp_path: Path) -> None:
+    again = tmp_path / "reference"
+    shutil.copytree(REFERENCE, again, ignore=shutil.ignore_patterns("tables", "figures", "report.html"))
+    assert run_here("tables", "--results", again).returncode == 0
+    for task in TASKS:
+        for name in (f"{task}.md", f"{task}-statistics.csv"):
+            assert (again / "tables" / name).read_text() == (REFERENCE / "tables" / name).read_text(), name
+
+
+@pytest.mark.parametrize("task", ["cifar10-cpu-tuned", "cifar100-cpu-tuned"])
+def test_the_readmes_tables_are_those_of_the_run(task: str) -> None:
+    risks = (REFERENCE / "tables" / f"{task}.md").read_text().split("\nFurther measures")[0]
+    rows = [line for line in risks.splitlines() if line.startswith("|")]
+    assert len(rows) > 10
+    assert "\n".join(rows) in (ROOT / "README.md").read_text()
+
+
+def test_it_does_not_differ_from_itself() -> None:
+    compared = run_here("diff", REFERENCE, REFERENCE)
+    assert compared.returncode == 0, compared.stdout
+    assert "nothing moved" in compared.stdout
+
+
+@pytest.mark.parametrize("task", ["cifar10-cpu", "cifar100-cpu"])
+def test_the_tuned_tasks_have_the_settings_of_the_ledger(task: str) -> None:
+    ledger = json.loads((REFERENCE / "tune" / f"{task}.json").read_text())
+    tuned, owners = load_task(f"{task}-tuned"), label_owners(REGISTRY)
+    for label, entry in ledger["methods"].items():
+        chosen = next(trial["settings"] for trial in entry["trials"] if trial["job"] == entry["chosen"])
+        config = vars(resolve_config(tuned, label, owners[label], REGISTRY.get(owners[label])))
+        assert {name: config[name] for name in chosen} == chosen, label
