@@ -127,7 +127,7 @@ def draw_labels(
         end = MARGIN - 0.12 if left else DOUBLE - MARGIN + 0.12
         colour = REFERENCE if name == reference else GREY
         axes.plot([places[index], places[index], end], [TOP, y, y], color=colour, linewidth=0.7, zorder=2)
-        text = f"{short_name(name, 24)}  {ranks[index]:.2f}" if left else f"{ranks[index]:.2f}  {short_name(name, 24)}"
+        text = f"{short_name(name, 20)}  {ranks[index]:.2f}" if left else f"{ranks[index]:.2f}  {short_name(name, 20)}"
         colour, x = REFERENCE if name == reference else BLACK, end + (-0.05 if left else 0.05)
         axes.text(x, y, text, color=colour, ha="right" if left else "left", va="center")
 
