@@ -1,6 +1,7 @@
 """What moved between two results folders: equal jobs to the bit, others beyond chance and a margin.
 
-Another kind of machine or another torch rounds otherwise: its runs are compared as those of other jobs are."""
+Another kind of machine or another torch rounds otherwise: its runs are compared as those of other jobs are.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -71,13 +72,13 @@ def compare_tables(
         if old[key]["job"] != new[key]["job"] or not common:
             changed.append(key)
             continue
-        folders = {seed: folder_of(manifests[0]["task"], old[key]["method"], old[key]["job"], seed) for seed in common}
-        before = found.rounded_runs
-        for seed, folder in folders.items():
+        rounded = False
+        for seed in common:
+            folder = folder_of(manifests[0]["task"], old[key]["method"], old[key]["job"], seed)
             if folder not in seen:
-                compare_runs(f"{name} {label(key)} seed {seed}", folder, stores, found)
-        seen.update(folders.values())
-        if found.rounded_runs > before:
+                seen.add(folder)
+                rounded |= compare_runs(f"{name} {label(key)} seed {seed}", folder, stores, found)
+        if rounded:
             changed.append(key)
     cells = cells_of(manifests[0], [old[key] for key in changed], stores[0])
     others = cells_of(manifests[1], [new[key] for key in changed], stores[1])
@@ -99,21 +100,23 @@ def label(key: tuple[str, float | None]) -> str:
     return key[0] if key[1] is None else f"{key[0]}@{key[1]:g}"
 
 
-def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Difference) -> None:
+def compare_runs(what: str, folder: Path, stores: tuple[Store, Store], found: Difference) -> bool:
+    """True if they differ and were made in different places: then their cells must say whether anything moved."""
     old, new = (store.read_record(folder) for store in stores)
     if old is None or new is None:
         if old is not None:
             found.gone.append(what)
-        return
+        return False
     parts = [name for name in MEASURED if name in old and not same(old[name], new.get(name))]
     if not parts:
         found.equal_runs += 1
-        return
+        return False
     if old["provenance"].get("environments") != new["provenance"].get("environments"):
         found.rounded_runs += 1
-        return
+        return True
     found.changed_runs += 1
     found.moved.append(f"{what}: same job, other {', '.join(parts)}{first_change(old, new)}")
+    return False
 
 
 def same(old: Any, new: Any) -> bool:

@@ -306,3 +306,10 @@ def test_a_name_is_no_formula(store: Store) -> None:
     manifest = manifest_of(entries=entries, reference=entries[0]["label"], baseline=entries[-1]["label"])
     write(manifest, store, "risk-coverage", "ranks", "cost", "gain")
     assert "toy-gain.png" in names(store)
+
+
+def test_one_error_among_a_handful_of_images_does_not_set_the_height() -> None:
+    curves = np.full((5, 201), 10.0)
+    curves[0, 1], curves[1, 60] = 100.0, 20.0
+    assert risk_coverage.height([curves], (0.0, 100.0)) == pytest.approx(21.0)
+    assert risk_coverage.height([curves], (50.0, 100.0)) == pytest.approx(10.5)

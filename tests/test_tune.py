@@ -158,6 +158,7 @@ def test_from_the_command_to_a_task_that_runs(tmp_path: Path) -> None:
     means = {t["job"]: np.mean(list(t["by_seed"].values())) for t in entry["trials"]}
     assert entry["chosen"] == min(means, key=means.get)
     assert "chosen" in made.stdout
+    assert "4 jobs, 0 done already; shared warm-ups to train first: 2" in made.stderr, "two settings, two seeds"
     text = (results / "tune" / "tiny.md").read_text()
     assert "Selection ledger of tiny" in text
     again = run_here("tune", task, "dg", "--grid", "reward=1.5,2.2", "--results", results, "--workers", 0, "-q")
