@@ -3,7 +3,9 @@
 The numbers come from a CPU generator in a fixed order, so they depend neither on the device nor on where images lie.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -13,8 +15,9 @@ from torch.nn.functional import pad
 
 from benchmark.config import AugmentConfig
 from benchmark.crops import Raw, crop, resized_crop
-from benchmark.transfer import upload
 
+Numbers = TypeVar("Numbers")
+"""Arrays on the host, or tensors on the device."""
 RATIO = (3 / 4, 4 / 3)
 ATTEMPTS = 10
 """torchvision's bounds of a random crop's width over height, and how often it tries before it takes the middle."""
@@ -22,29 +25,37 @@ LUMINANCE = (0.2989, 0.587, 0.114)
 
 
 @dataclass(frozen=True)
-class Draws:
+class Draws(Generic[Numbers]):
     """What is random about one view of a batch; None where the augmentation is off."""
 
-    offsets: NDArray[np.int64] | None = None
-    """(2, B, 1): top and left of the crop from the padded image."""
-    mirrored: NDArray[np.bool_] | None = None
-    """(B, 1)"""
+    offsets: Numbers | None = None
+    """(2, B, 1), integers: top and left of the crop from the padded image."""
+    mirrored: Numbers | None = None
+    """(B, 1), booleans."""
+    factors: Numbers | None = None
+    """(B, 3), floats: of brightness, contrast, saturation."""
+    order: Numbers | None = None
+    """(B, 3), integers: which of them comes first, second, third."""
     boxes: NDArray[np.int64] | None = None
-    """(B, 4): top, left, height, width."""
-    factors: NDArray[np.float32] | None = None
-    """(B, 3): of brightness, contrast, saturation."""
-    order: NDArray[np.int64] | None = None
-    """(B, 3): which of them comes first, second, third."""
+    """(B, 4): top, left, height, width. They stay on the host, where the size of the largest is wanted."""
 
-    def part(self, rows: slice) -> "Draws":
+    def part(self, rows: slice) -> "Draws[NDArray[Any]]":
         """Those of some images of the batch."""
-        chosen = {name: numbers[rows] for name, numbers in vars(self).items() if numbers is not None}
+        chosen = {name: array[rows] for name, array in self.arrays().items()}
         if self.offsets is not None:
-            chosen["offsets"] = self.offsets[:, rows]
-        return Draws(**chosen)
+            chosen["offsets"] = self.arrays()["offsets"][:, rows]
+        return Draws(**chosen, boxes=None if self.boxes is None else self.boxes[rows])
+
+    def arrays(self) -> dict[str, Numbers]:
+        """What the device is to have, by field."""
+        return {name: array for name, array in vars(self).items() if name != "boxes" and array is not None}
+
+    def uploaded(self, arrived: Iterator[Tensor]) -> "Draws[Tensor]":
+        """The same on the device, with the next of what has arrived there in the place of each array."""
+        return Draws(**{name: next(arrived) for name in self.arrays()}, boxes=self.boxes)
 
 
-def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Generator) -> Draws:
+def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Generator) -> Draws[NDArray[Any]]:
     """The numbers of a view of images with these heights and widths (B, 2)."""
     count = len(sizes)
     offsets = mirrored = boxes = factors = order = None
@@ -57,7 +68,7 @@ def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Gener
         least, most = max(0.0, 1 - config.color_jitter), 1 + config.color_jitter
         factors = (least + (most - least) * torch.rand(count, 3, generator=generator)).numpy()
         order = torch.rand(count, 3, generator=generator).argsort(dim=1).numpy()
-    return Draws(offsets, mirrored, boxes, factors, order)
+    return Draws(offsets, mirrored, factors, order, boxes)
 
 
 def random_boxes(sizes: NDArray[np.int64], scale: tuple[float, ...], generator: torch.Generator) -> NDArray[np.int64]:
@@ -87,17 +98,16 @@ def middle_box(height: NDArray[np.float64], width: NDArray[np.float64]) -> tuple
     )
 
 
-def view(raw: Raw, config: AugmentConfig, draws: Draws, size: tuple[int, int]) -> Tensor:
+def view(raw: Raw, config: AugmentConfig, draws: Draws[Tensor], size: tuple[int, int]) -> Tensor:
     """One augmented view (B, C, *size) of a batch, before normalisation; uint8 as long as nothing mixes pixels."""
     images = crop(raw, size) if draws.boxes is None else resized_crop(raw, draws.boxes, size)
     if draws.offsets is not None and draws.mirrored is not None:
-        mirrored = upload(draws.mirrored, images.device)
         if config.crop_padding:
-            images = padded_crop(images, upload(draws.offsets, images.device), mirrored, config.crop_padding)
+            images = padded_crop(images, draws.offsets, draws.mirrored, config.crop_padding)
         else:
-            images = torch.where(mirrored[:, :, None, None], images.flip(3), images)
+            images = torch.where(draws.mirrored[:, :, None, None], images.flip(3), images)
     if draws.factors is not None and draws.order is not None:
-        images = jittered(unit(images), upload(draws.factors, images.device), upload(draws.order, images.device))
+        images = jittered(unit(images), draws.factors, draws.order)
     return images
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from benchmark.errors import NoRoom, Unreachable, UserError
+from benchmark.errors import DeviceLost, NoRoom, Unreachable, UserError
 from benchmark.files import NO_ROOM, cannot_write
 from benchmark.interrupts import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 from benchmark.names import unknown_name
@@ -78,6 +78,9 @@ def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
         return 2
     except (NoRoom, Unreachable) as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except DeviceLost as error:
+        print(f"error: {error}; the same command continues from here", file=sys.stderr)
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is to be said to whoever left

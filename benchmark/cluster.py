@@ -1,5 +1,6 @@
 """The same jobs on a Ray cluster. Ray places work and says when it ended; what is finished, the store says."""
 
+import os
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -8,6 +9,7 @@ from typing import Any
 from benchmark.ahead import cores
 from benchmark.attempts import Attempts, workplace
 from benchmark.code import core_hash
+from benchmark.devices import default_device
 from benchmark.errors import Unreachable, UserError, brief
 from benchmark.files import HOST, say
 from benchmark.jobs import Job
@@ -44,11 +46,10 @@ class Board:
 def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board: Any) -> tuple[str, dict[str, Any]]:
     """In a worker of Ray's: returns the word for how it ended, and the reason."""
     import ray
-    import torch
 
     place: Any = ray.get_runtime_context()
     assigned = place.get_assigned_resources()
-    device = "cuda:0" if "GPU" in assigned and torch.cuda.is_available() else "cpu"
+    device = default_device() if "GPU" in assigned else "cpu"
     context = replace(context, jobs_per_device=neighbours(assigned))
     told(board, attempt, "started", {})
     if code != code_of(job, context):
@@ -64,6 +65,8 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
 
         event = outcome(job, context, device, watch, lambda: stopping)
         send()
+    if event.values.get("device_lost"):
+        os._exit(1)  # Ray would hand the next job to this process
     if context.url and event.values.get("no_room"):  # only here
         return event.kind, {"reason": f"{event.values['reason']} (on {HOST})"}
     return event.kind, event.values

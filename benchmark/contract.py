@@ -38,7 +38,7 @@ from benchmark.networks import build_network
 from benchmark.prediction import Floats, Prediction
 from benchmark.ranks import each_tensor
 from benchmark.schema import build
-from benchmark.sync_guard import SyncGuard
+from benchmark.sync_guard import line_of, no_host_syncs
 from benchmark.trainer import trained
 
 
@@ -171,9 +171,13 @@ def no_host_sync(candidate: Candidate) -> None:
     optimizer = torch.optim.SGD(trained(method), lr=0.05, momentum=0.9)
     batch = make_batch(method)
     batch = Batch(tuple(v.to("meta") for v in batch.views), batch.labels.to("meta"), batch.indices.to("meta"))
-    with SyncGuard():  # type: ignore[no-untyped-call]
+    with no_host_syncs():
         for index in range(2):
-            step_loss(method, optimizer, batch, index)
+            try:
+                step_loss(method, optimizer, batch, index)
+            except Exception as error:
+                line = line_of(error)
+                raise Broken(f"{' '.join(str(error).split())}{f' ({line})' if line else ''}") from error
 
 
 def prediction_shapes(candidate: Candidate) -> None:

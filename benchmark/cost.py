@@ -1,7 +1,7 @@
 """What a plan will cost: device-hours from the step times of earlier records, or of a few steps measured now."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -10,16 +10,16 @@ import torch
 
 from benchmark.cache import Folders
 from benchmark.data import Split, batch_bounds, prepare
-from benchmark.devices import data_budget
+from benchmark.devices import data_budget, wait_for
 from benchmark.interface import Progress
 from benchmark.jobs import Job, Methods
 from benchmark.provenance import process_age
-from benchmark.runner import make_deterministic
+from benchmark.runner import prepare_device
 from benchmark.sources import Facts
 from benchmark.store import Store
 from benchmark.trainer import State, Trainer, take_step
 
-SAME = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile")
+SAME = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile", "tf32")
 """Fields of a job's identity that the time of a step depends on; of the data, the source and the size of images."""
 UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
 """At least so many steps are measured, and more as long as these are fast."""
@@ -142,31 +142,46 @@ def measure_paces(
 
 
 def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:
-    make_deterministic(job.task.threads, device)
+    device = prepare_device(job.task, device)
     data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1))
     trainer = Trainer(replace(job, max_steps=0), methods, data, device)
     return trainer, trainer.start()
 
 
 def step_time(trainer: Trainer, state: State) -> float:
-    """The median of a few steps as the trainer takes them, and its part of an epoch's validation.
-
-    Reading the loss waits for the device.
-    """
-    task, seed, val = trainer.job.task, trainer.job.seed, trainer.data.val
-    num_steps, seconds = len(trainer.data.batch_sizes(task.batch_size)), []
+    """The mean of a few steps as the trainer takes them, and its part of an epoch's validation."""
+    num_steps = len(trainer.data.batch_sizes(trainer.job.task.batch_size))
     state.method.train()
-    batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
-    started = time.perf_counter()
-    for index, batch in enumerate(batches):
-        progress = Progress(state.epoch, task.epochs, index, num_steps)
-        float(take_step(state.method, state.optimizer, batch, seed, progress, state.scaler).loss.detach())
-        seconds.append(time.perf_counter() - started)
-        if len(seconds) >= UNTIMED_STEPS + TIMED_STEPS and sum(seconds) >= TIMED_SECONDS:
-            break
-        started = time.perf_counter()
+    steps = endless_steps(trainer, state)
+    seconds_for(UNTIMED_STEPS, steps, trainer.device)
+    count = TIMED_STEPS
+    while (seconds := seconds_for(count, steps, trainer.device)) < TIMED_SECONDS and count < num_steps:
+        count *= 2
+    val = trainer.data.val
     validation = evaluation_time(trainer, state, val) if val is not None and trainer.validates(state.method) else 0.0
-    return median(seconds[UNTIMED_STEPS:] or seconds) + validation / num_steps
+    return seconds / count + validation / num_steps
+
+
+def endless_steps(trainer: Trainer, state: State) -> Iterator[None]:
+    """Take a step each time; the epoch begins anew when its batches are used up."""
+    task, seed = trainer.job.task, trainer.job.seed
+    num_steps = len(trainer.data.batch_sizes(task.batch_size))
+    while True:
+        batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
+        for index, batch in enumerate(batches):
+            progress = Progress(state.epoch, task.epochs, index, num_steps)
+            take_step(state.method, state.optimizer, batch, seed, progress, state.scaler)
+            yield
+
+
+def seconds_for(count: int, steps: Iterator[None], device: torch.device) -> float:
+    """Of so many steps. The host waits for the device before and after them, and never in between."""
+    wait_for(device)
+    started = time.perf_counter()
+    for _ in range(count):
+        next(steps)
+    wait_for(device)
+    return time.perf_counter() - started
 
 
 def evaluation_time(trainer: Trainer, state: State, split: Split) -> float:

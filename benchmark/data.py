@@ -18,7 +18,7 @@ from benchmark.errors import UserError
 from benchmark.interface import Batch
 from benchmark.pixels import Pixels, place
 from benchmark.sources import Facts, Images, Loaded, Ragged, check_labels, describe, get_source
-from benchmark.transfer import upload
+from benchmark.transfer import upload_together
 
 
 @lru_cache(maxsize=2)
@@ -100,20 +100,25 @@ class DataSet:
         positions = [order[start:end] for start, end in batch_bounds(len(order), batch_size)]
         rows = [rows_of(len(batch)) for batch in positions]
         wanted = [batch[some] for batch, some in zip(positions, rows, strict=True)]
-        for step, raw in enumerate(self.train.pixels.fetch(wanted)):
+        for step, take in enumerate(self.train.pixels.fetch(wanted)):
             sizes = self.train.pixels.sizes(positions[step])
             random = rng.generator(seed, "augmentation", epoch, step)
             draws = [draw(augmentation, sizes, random).part(rows[step]) for _ in range(num_views)]
-            views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in draws)
-            indices = upload(wanted[step], self.mean.device)
+            arrays = [wanted[step], *(array for each in draws for array in each.arrays().values())]
+            indices, *numbers = upload_together(arrays, self.mean.device)
+            raw, arrived = take(indices), iter(numbers)
+            there = [each.uploaded(arrived) for each in draws]
+            views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in there)
             yield Batch(views, self.train.labels.index_select(0, indices), indices)
 
     def eval_batches(self, split: Split, batch_size: int, only: Iterable[int] | None = None) -> Iterator[Tensor]:
         """Every image of a split once, in order; or only those of some of the batches."""
         starts = range(0, len(split), batch_size)
         chosen = starts if only is None else (starts[index] for index in only)
-        positions = (np.arange(start, min(start + batch_size, len(split))) for start in chosen)
-        for raw in split.pixels.fetch(positions):
+        bounds = [(start, min(start + batch_size, len(split))) for start in chosen]
+        takes = split.pixels.fetch(np.arange(*each) for each in bounds)
+        for take, each in zip(takes, bounds, strict=True):
+            raw = take(torch.arange(*each, device=self.mean.device))
             yield self.normalise(crop(raw, self.shape[1:]))
 
     def normalise(self, images: Tensor) -> Tensor:

@@ -1,6 +1,12 @@
-"""Where jobs run: one device name per worker, the first of those that each of its jobs takes."""
+"""Where jobs run: one device name per worker, the first of those that each of its jobs takes.
+
+Written against torch's common interface of accelerators, so that CUDA, XPU and devices that others add run the same
+lines. `module_of(device)` is what torch calls torch.cuda, torch.xpu, … MPS has no streams, and one device.
+"""
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -13,6 +19,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {
 """Settings of a task that a device suggests. Precision is never among them: the paper's is single."""
 
 
+def default_settings(kind: str) -> dict[str, Any]:
+    """Return what a kind of device suggests; one that is not listed is taken for a GPU."""
+    return DEFAULTS.get(kind, DEFAULTS["cuda"])
+
+
 def choose_devices(
     wanted: str, workers: int | None, threads: int, jobs_per_device: int = 1, gpus_per_job: int = 1
 ) -> list[str]:
@@ -22,13 +33,13 @@ def choose_devices(
         if jobs_per_device > 1:
             raise UserError("--jobs-per-device is for GPUs; on the CPU use --workers")
         return ["cpu"] * (workers or max(1, cores() // (threads * gpus_per_job)))
-    count = torch.cuda.device_count() if name == "cuda" else 1
+    count = device_count(kind) if name == kind else 1
     if gpus_per_job > count:
         raise UserError(
             f"--gpus-per-job {gpus_per_job} is more than the {count} GPU(s) of --device {wanted}; use at most {count}"
         )
     firsts = range(0, count - gpus_per_job + 1, gpus_per_job)
-    devices = [f"cuda:{index}" for index in firsts] if name == "cuda" else [name]
+    devices = [f"{kind}:{index}" for index in firsts] if name == kind and kind != "mps" else [name]
     return [devices[index % len(devices)] for index in range(workers or jobs_per_device * len(devices))]
 
 
@@ -41,9 +52,17 @@ def device_kind(wanted: str) -> str:
 
 
 def default_device() -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    """Return the accelerator of this machine, or the CPU where there is none."""
+    accelerator = torch.accelerator.current_accelerator()
+    return accelerator.type if accelerator is not None and torch.accelerator.is_available() else "cpu"
+
+
+def device_count(kind: str) -> int:
+    """Return how many devices of a kind torch sees here."""
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is None or accelerator.type != kind:
+        return int(kind == "cpu")
+    return int(torch.accelerator.device_count())
 
 
 def checked_kind(name: str, wanted: str) -> str:
@@ -52,37 +71,93 @@ def checked_kind(name: str, wanted: str) -> str:
         device = torch.device(name)
     except RuntimeError:
         device = torch.device("meta")
-    if device.type not in ("cpu", "cuda", "mps"):
-        raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N or mps")
-    counts = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if (device.index or 0) >= counts[device.type]:
+    accelerator = torch.accelerator.current_accelerator()
+    if device.type not in ("cpu", "cuda", "mps", "xpu", accelerator.type if accelerator else "cpu"):
+        raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N, xpu or mps")
+    if (device.index or 0) >= device_count(device.type):
         raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
     return device.type
+
+
+def has_streams(device: torch.device) -> bool:
+    """Tell whether a device computes beside the host, in streams of work that the host must not wait for."""
+    return device.type not in ("cpu", "meta", "mps")
+
+
+def module_of(device: torch.device) -> Any:
+    """Return torch.cuda, torch.xpu or the like."""
+    return torch.get_device_module(device)
+
+
+def enter(device: torch.device) -> torch.device:
+    """Make a device the current one of this process, initialised; returns it with its number."""
+    if not has_streams(device):
+        return device
+    numbered = torch.device(device.type, device.index or 0)
+    module_of(device).set_device(numbered)
+    module_of(device).init()  # setting alone leaves the memory statistics of some versions unusable
+    return numbered
+
+
+def describe(device: torch.device) -> str:
+    """Return the model of a device and what else its bits depend on."""
+    if not has_streams(device):
+        return device.type
+    name = str(module_of(device).get_device_name(device))
+    if device.type != "cuda":
+        return name
+    tf32 = "on" if torch.backends.cudnn.allow_tf32 else "off"
+    return f"{name}, cuDNN {torch.backends.cudnn.version()}, TF32 {tf32}"
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a device has done all that it was asked to do."""
+    if device.type not in ("cpu", "meta"):
+        module_of(device).synchronize()
+
+
+@contextmanager
+def forbidden_syncs(device: torch.device) -> Iterator[bool]:
+    """Raise where the host would wait for the device; yields whether this kind of device can tell."""
+    switch = getattr(module_of(device), "set_sync_debug_mode", None) if has_streams(device) else None
+    if switch is None:
+        yield False
+        return
+    switch("error")
+    try:
+        yield True
+    finally:
+        switch("default")
 
 
 RESIDENT_SHARE = 0.5
 """Of a device's free memory, what images may take."""
 
 
+def free_bytes(device: torch.device) -> int:
+    if not has_streams(device):
+        return int(psutil.virtual_memory().available)
+    module = module_of(device)
+    unused = module.memory_reserved(device) - module.memory_allocated(device)
+    return int(module.mem_get_info(device)[0] + unused)  # what an earlier job left with torch is free too
+
+
 def data_budget(device: torch.device, jobs: int) -> int:
     """Bytes of images that each of `jobs` on a device may keep there."""
-    if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        free = torch.cuda.mem_get_info(device)[0] + unused  # what an earlier job left with torch is free too
-    else:
-        free = psutil.virtual_memory().available
-    return int(RESIDENT_SHARE * free / jobs)
+    return int(RESIDENT_SHARE * free_bytes(device) / jobs)
 
 
 def start_memory(device: torch.device) -> None:
     """From here on `used_memory` counts."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+    if has_streams(device):
+        module_of(device).reset_peak_memory_stats(device)
 
 
 def used_memory(device: torch.device) -> int:
     """Bytes: on a GPU the most that tensors took at a time, elsewhere what the process holds now."""
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else int(psutil.Process().memory_info().rss)
+    if has_streams(device):
+        return int(module_of(device).max_memory_allocated(device))
+    return int(psutil.Process().memory_info().rss)
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -90,11 +165,17 @@ def out_of_memory(error: BaseException) -> bool:
     said = isinstance(error, RuntimeError) and any(
         text in str(error) for text in ("out of memory", "can't allocate memory", "not enough memory")
     )
-    return said or isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError))
+    return said or isinstance(error, (MemoryError, torch.OutOfMemoryError))
+
+
+def device_lost(error: BaseException) -> bool:
+    """Tell whether an error stays with the process: whatever it asks of the device from now on fails too."""
+    broken = getattr(torch, "AcceleratorError", ())  # torch 2.8 and later
+    return not out_of_memory(error) and (isinstance(error, broken) or "CUDA error:" in str(error))
 
 
 def free_memory(device: torch.device) -> None:
     """Give back what a failed job has taken, so that the next one does not fail with it."""
     gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
+    if has_streams(device):
+        module_of(device).empty_cache()

@@ -25,3 +25,7 @@ class Unreachable(Exception):
 
 class NoRoom(Exception):
     """Nothing more can be written to the results; what is there stays, and the same command goes on from it."""
+
+
+class DeviceLost(Exception):
+    """The device fails whatever this process asks of it; a new process, with the same command, goes on."""

@@ -27,6 +27,7 @@ RECIPE = (
     "channels_last",
     "amp",
     "compile",
+    "tf32",
     "sync_batchnorm",
     "checkpoint",
     "evaluate_at",

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import torch
 
-from benchmark.devices import free_memory, out_of_memory
-from benchmark.errors import NoRoom
+from benchmark.devices import device_lost, free_memory, out_of_memory
+from benchmark.errors import DeviceLost, NoRoom
 from benchmark.files import NO_ROOM, cannot_write
 from benchmark.jobs import Job
 from benchmark.remote import Mirror
@@ -177,6 +177,11 @@ def launch(
 
 
 def run_here(context: Context, waiting: Waiting, asked: Asked, device: str) -> None:
+    def hear(event: Event) -> None:
+        waiting.hear(event)
+        if event.values.get("device_lost"):
+            raise DeviceLost(event.values["reason"])
+
     while waiting.jobs:
         if asked():
             raise KeyboardInterrupt
@@ -184,7 +189,7 @@ def run_here(context: Context, waiting: Waiting, asked: Asked, device: str) -> N
         if job is None:
             time.sleep(POLL_SECONDS)
         else:
-            run_watched(job, context, device, waiting.hear, asked)
+            run_watched(job, context, device, hear, asked)
 
 
 def run_watched(job: Job, context: Context, device: str, watch: Watch, asked: Asked) -> None:
@@ -231,8 +236,11 @@ def why(job: Job, context: Context, device: str, error: BaseException) -> dict[s
     if out_of_memory(error):
         reason = f"{device} is out of memory: {TO_LOWER} ({reason})"
         free_memory(torch.device(device))
+    lost = device_lost(error)
+    if lost:
+        reason = f"{device} is lost to this process: {reason}"
     try:
         context.store.write_error(job.folder, f"{traceback.format_exc()}\n{reason}\n")
     except OSError as another:
         return {"reason": f"{reason}; and {cannot_write(another)}", "no_room": another.errno in NO_ROOM}
-    return {"reason": reason, "died": isinstance(error, RankLost)}
+    return {"reason": reason, "died": lost or isinstance(error, RankLost), "device_lost": lost}

@@ -24,6 +24,7 @@ class Network(nn.Module):
         self.extra: nn.Linear | None = None
         self.memory_format = torch.contiguous_format
         self.inner_dtype: torch.dtype | None = None
+        self.register_load_state_dict_post_hook(forget_counts)  # type: ignore[no-untyped-call]
 
     @property
     def feature_dim(self) -> int:
@@ -44,6 +45,7 @@ class Network(nn.Module):
 
     def set_speed(self, *, channels_last: bool, amp: str, compiled: bool) -> None:
         """How it computes, not what. A copy of the network computes alike, though it is not compiled."""
+        stop_counting_batches(self)
         if channels_last:
             self.memory_format = torch.channels_last
             self.to(memory_format=torch.channels_last)
@@ -52,15 +54,30 @@ class Network(nn.Module):
             self.compile()
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """In half precision inside, if so set; what comes out is single."""
+        """The body in half precision, if so set. Its last layer is always single: rounded logits would tie."""
         images = images.contiguous(memory_format=self.memory_format)
         with torch.autocast(images.device.type, self.inner_dtype) if self.inner_dtype else nullcontext():
             features = self.body(images)
-            hidden = self.dropout(features)
-            logits = self.head(hidden)
-            if self.extra is not None:
-                logits = torch.cat([logits, self.extra(hidden)], dim=1)
-        return logits.float(), features.float()
+        if self.inner_dtype:
+            features = features.float()
+        hidden = self.dropout(features)
+        logits = self.head(hidden)
+        if self.extra is not None:
+            logits = torch.cat([logits, self.extra(hidden)], dim=1)
+        return logits, features
+
+
+def stop_counting_batches(network: nn.Module) -> None:
+    """Spare BatchNorm a kernel a layer: only an average that these networks do not use needs the number of batches."""
+    for layer in network.modules():
+        is_plain = isinstance(layer, nn.modules.batchnorm._BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
+        if is_plain and layer.momentum is not None:
+            layer.num_batches_tracked = None
+
+
+def forget_counts(network: nn.Module, keys: Any) -> None:
+    """Let a checkpoint with counts of batches fit a network that keeps none. BatchNorm itself adds one to some."""
+    keys.unexpected_keys[:] = [key for key in keys.unexpected_keys if not key.endswith(".num_batches_tracked")]
 
 
 class VGG16Body(nn.Sequential):

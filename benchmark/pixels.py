@@ -4,10 +4,10 @@ Both give the same batches to the bit; who reads them cannot tell which it is.
 """
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,9 +18,11 @@ from torch import Tensor
 from benchmark.ahead import ahead
 from benchmark.crops import RaggedBatch, Raw
 from benchmark.sources import Images, Ragged
-from benchmark.transfer import Arrival, Sender, upload
+from benchmark.transfer import Arrival, Sender
 
 Rows = NDArray[np.int64]
+Take = Callable[[Tensor], Raw]
+"""Gives a batch, which may have been under way for a while, for its positions on the device."""
 READ_AHEAD = 2
 """Batches of a stream that are ready or under way beside the one in use."""
 
@@ -32,7 +34,7 @@ class Pixels(Protocol):
         """Height and width of each (B, 2)."""
         ...
 
-    def fetch(self, batches: Iterable[Rows]) -> Iterator[Raw]:
+    def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
         """The images at these positions, batch by batch."""
         ...
 
@@ -57,8 +59,8 @@ class Layout(Protocol):
         """A batch from a tensor that `fill` filled with just these images."""
         ...
 
-    def select(self, held: Tensor, rows: Rows) -> Raw:
-        """A batch from a tensor that holds the array."""
+    def select(self, held: Tensor, rows: Rows, there: Tensor) -> Raw:
+        """A batch from a tensor that holds the array; `there` are the rows on its device."""
         ...
 
 
@@ -86,8 +88,8 @@ class Stacked:
     def whole(self, held: Tensor, rows: Rows) -> Raw:
         return held
 
-    def select(self, held: Tensor, rows: Rows) -> Raw:
-        return held.index_select(0, upload(rows, held.device))
+    def select(self, held: Tensor, rows: Rows, there: Tensor) -> Raw:
+        return held.index_select(0, there)
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class Packed:
         lengths = self.lengths(rows)
         return RaggedBatch(held, np.cumsum(lengths) - lengths, self.sizes(rows), self.pictures.channels)
 
-    def select(self, held: Tensor, rows: Rows) -> Raw:
+    def select(self, held: Tensor, rows: Rows, there: Tensor) -> Raw:
         return RaggedBatch(held, self.pictures.starts[rows], self.sizes(rows), self.pictures.channels)
 
 
@@ -137,9 +139,9 @@ class Resident:
     def sizes(self, positions: Rows) -> NDArray[np.int64]:
         return self.layout.sizes(positions)
 
-    def fetch(self, batches: Iterable[Rows]) -> Iterator[Raw]:
+    def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
         for positions in batches:
-            yield self.layout.select(self.held, positions)
+            yield partial(self.layout.select, self.held, positions)
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Streamed:
     def sizes(self, positions: Rows) -> NDArray[np.int64]:
         return self.layout.sizes(self.rows[positions])
 
-    def fetch(self, batches: Iterable[Rows]) -> Iterator[Raw]:
+    def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
         """Read and sent by a thread of its own, ahead of their use."""
         sender = self.sender
 
@@ -167,7 +169,10 @@ class Streamed:
 
         with ThreadPoolExecutor(1) as thread:
             for rows, arrival in ahead(thread, send, batches, READ_AHEAD):
-                yield self.layout.whole(arrival(), rows)
+                yield partial(self.arrived, rows, arrival)
+
+    def arrived(self, rows: Rows, arrival: Arrival, _: Tensor) -> Raw:
+        return self.layout.whole(arrival(), rows)
 
 
 def place(splits: Iterable[Images], device: torch.device, budget: int) -> list[Pixels]:

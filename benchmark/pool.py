@@ -145,7 +145,7 @@ class Pool:
             self.mourning.mourn(event.job, event.values["reason"])
         else:
             self.waiting.hear(event)
-        return worker
+        return self.replace(worker) if event.values.get("device_lost") and self.waiting.jobs else worker
 
     def replace(self, dead: Worker) -> Worker:
         dead.process.join()
@@ -198,6 +198,8 @@ def work(connection: "Connection[Any, Any]", context: Context, device: str) -> N
         try:
             connection.send(event)
         except OSError:
+            os._exit(1)
+        if event.values.get("device_lost"):  # no further job can succeed here, and tidying up may hang
             os._exit(1)
 
     with contextlib.suppress(EOFError):

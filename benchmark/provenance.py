@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import torch
 
+from benchmark.devices import describe
 from benchmark.jobs import Job
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,10 +36,9 @@ def git(*arguments: str) -> str:
 
 def environment(device: torch.device, threads: int, ranks: int = 1) -> str:
     """What bit-equality is promised for. A run resumed under another one says so in its table."""
-    where = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     shared = f", {ranks} ranks" if ranks > 1 else ""
     cpu = torch.backends.cpu.get_cpu_capability()
-    return f"torch {torch.__version__}, {cpu}, {where}, {threads} thread(s){shared}"
+    return f"torch {torch.__version__}, {cpu}, {describe(device)}, {threads} thread(s){shared}"
 
 
 def provenance() -> dict[str, Any]:

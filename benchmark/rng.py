@@ -41,7 +41,11 @@ def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int
     """
     number = stream(seed, purpose, epoch, step, rank)
     torch.default_generator.manual_seed(number)
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(number)
-    if torch.backends.mps.is_available():
-        torch.mps.manual_seed(number)
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is None:
+        return
+    module = torch.get_device_module(accelerator)
+    if accelerator.type == "mps":
+        module.manual_seed(number)
+    elif module.is_initialized():
+        module.manual_seed_all(number)

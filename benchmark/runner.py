@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,9 @@ from benchmark.cache import Folders
 from benchmark.checkpoints import Checkpoints
 from benchmark.data import DataSet, prepare
 from benchmark.derive import combine, finished
-from benchmark.devices import data_budget, start_memory, used_memory
+from benchmark.config import TaskConfig
+from benchmark.determinism import make_deterministic, set_precision, undetermined_operators
+from benchmark.devices import data_budget, enter, start_memory, used_memory
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
 from benchmark.onlooker import Onlooker
@@ -86,8 +87,7 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report, ra
             raise Diverged(record["diverged"])
         return
     age, started = 0.0 if next(JOBS_HERE) else process_age(), time.monotonic()
-    make_deterministic(job.task.threads, device)
-    start_memory(device)
+    device = prepare_device(job.task, device)
     method = context.methods.get(job.method)
     if job.until:
         train_trunk(job, context, device, report, ranks)
@@ -96,7 +96,10 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report, ra
         if issubclass(method, Derived):
             record = combine(job, method, store)
         else:
-            record = train(job, context, device, report, ranks)
+            with undetermined_operators() as operators:
+                record = train(job, context, device, report, ranks)
+            if operators:
+                record["provenance"]["undetermined_operators"] = sorted(operators)
     except Diverged as error:
         made = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
         store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance() | made})
@@ -210,10 +213,10 @@ def phase_of(job: Job, epoch: int) -> str:
     return "warmup" if epoch < job.warmup_epochs else "own"
 
 
-def make_deterministic(threads: int, device: torch.device) -> None:
-    """Same bits on every run. On accelerators a few operations have no such version: they warn."""
-    torch.set_num_threads(threads)
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    torch.backends.cudnn.benchmark = False
+def prepare_device(task: TaskConfig, device: torch.device) -> torch.device:
+    """Make a device, with its number, ready for a job: current, of the task's precision, counting memory from here."""
+    make_deterministic(task.threads, device)
+    set_precision(device, task.tf32)
+    device = enter(device)
+    start_memory(device)
+    return device

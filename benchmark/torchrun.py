@@ -28,13 +28,14 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, P
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from benchmark.ahead import watch_parent
+from benchmark.devices import enter, has_streams
 from benchmark.jobs import Job
 from benchmark.ranks import Team
 from benchmark.runner import Context, Interrupted, Report, run_job
 from benchmark.store import LOG
 from benchmark.trainer import Diverged
 
-BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
 SILENCE = timedelta(minutes=10)
 """How long a rank waits for another that has stopped without dying."""
 SECONDS_TO_BE_ENDED = 3.0
@@ -160,9 +161,8 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
     faulthandler.enable()
     ranks = Team(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
     device = first
-    if first.type == "cuda":
-        device = torch.device("cuda", (first.index or 0) + ranks.rank)
-        torch.cuda.set_device(device)
+    if has_streams(first):
+        device = enter(torch.device(first.type, (first.index or 0) + ranks.rank))
     dist.init_process_group(BACKENDS[first.type], timeout=SILENCE)
 
     def report(values: dict[str, Any]) -> object:

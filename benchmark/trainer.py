@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from benchmark import rng
 from benchmark.config import ScheduleConfig
 from benchmark.data import DataSet, Split
+from benchmark.devices import has_streams
 from benchmark.interface import Batch, Method, Progress, Step, Task, Validation
 from benchmark.jobs import Job, Methods
 from benchmark.networks import Network, build_network
@@ -81,10 +82,19 @@ class Trainer:
             settings = self.job.trunk.config if self.job.trunk else {}
             method_class = trainable(self.methods, method_class.warmup)
         method = self.around(network, method_class, settings)
-        # A fused optimiser skips a step with infinite gradients by itself; any other would ask the device first.
-        how = {"fused": True} if self.job.task.amp == "fp16" else {}
-        optimizer = OPTIMIZERS[self.job.task.optimizer.name](trained(method), self.job.task.optimizer, **how)
-        return State(method, optimizer, self.scaler())
+        return State(method, self.optimizer(method), self.scaler())
+
+    def optimizer(self, method: Method) -> torch.optim.Optimizer:
+        """One kernel for all parameters on a GPU. Such an optimiser also skips a step with infinite gradients by itself;
+        any other would ask the device first."""
+        task = self.job.task
+        fused = has_streams(self.device) or task.amp == "fp16"
+        optimizer = OPTIMIZERS[task.optimizer.name](trained(method), task.optimizer, fused=fused or None)
+        if fused and task.optimizer.momentum:
+            for parameter in trained(method):
+                # Else the first step makes it without filling it, and leaves it so where it is skipped.
+                optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+        return optimizer
 
     def scaler(self) -> torch.amp.GradScaler | None:
         """Half precision with a short exponent needs its losses scaled up."""
@@ -106,9 +116,6 @@ class Trainer:
         for parameter in trained(new.method):
             if parameter in old.state:
                 new.optimizer.state[parameter] = old.state[parameter]
-            elif state.scaler is not None and self.job.task.optimizer.momentum:
-                # The fused optimiser wants momentum of all or of none; of a new parameter it is zero.
-                new.optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         new.scaler, new.epoch, new.history, new.best = state.scaler, state.epoch, state.history, state.best
         return new
 
@@ -267,13 +274,17 @@ def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
     if 0 < trainer.job.warmup_epochs < plain["epoch"]:
         state = trainer.branch(state)
     state.method.load_state_dict(plain["method"])
-    parameters = dict(state.method.named_parameters())
-    for name, values in plain["optimizer"].items():
-        state.optimizer.state[parameters[name]] = {
-            key: value.to(parameters[name].device) if isinstance(value, Tensor) and value.ndim else value
-            for key, value in values.items()
-        }
+    load_optimizer(state, plain["optimizer"])
     if state.scaler is not None and plain["scaler"] is not None:
         state.scaler.load_state_dict(plain["scaler"])
     state.epoch, state.history, state.best = plain["epoch"], plain["history"], plain["best"]
     return state
+
+
+def load_optimizer(state: State, by_name: Mapping[str, Mapping[str, Any]]) -> None:
+    """Hand the state of parameters to the optimiser, which knows what of it belongs on the device."""
+    numbers = {parameter: number for number, parameter in enumerate(trained(state.method))}
+    parameters = dict(state.method.named_parameters())
+    whole = state.optimizer.state_dict()
+    whole["state"] |= {numbers[parameters[name]]: values for name, values in by_name.items()}
+    state.optimizer.load_state_dict(whole)

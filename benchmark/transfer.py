@@ -1,7 +1,8 @@
 """Host arrays on their way to the device, without making the host wait for what the device is doing."""
 
-from collections.abc import Callable
-from itertools import cycle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, cycle
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,51 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from benchmark.devices import has_streams
+
 Arrival = Callable[[], Tensor]
 """A batch under way. Called where it is used, it has the device wait for the copy, and not the host."""
+ALIGNMENT = 16
+"""Bytes: every array of a parcel begins where any type of number may."""
 
 
 def upload(array: NDArray[Any], device: torch.device) -> Tensor:
     """A small array on the device. To a GPU from pinned memory: any other copy would first wait for the device."""
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    if device.type == "meta":
+        return torch.empty_like(tensor, device=device)  # nothing is sent to where there are no values
+    return tensor.pin_memory().to(device, non_blocking=True) if has_streams(device) else tensor.to(device)
+
+
+def upload_together(arrays: Sequence[NDArray[Any]], device: torch.device) -> list[Tensor]:
+    """Small arrays on the device; to a GPU as one parcel, for each copy costs as much as a kernel."""
+    if not has_streams(device):
+        return [upload(array, device) for array in arrays]
+    room = [-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays]
+    starts = [0, *accumulate(room)]
+    parcel = np.empty(starts[-1], np.uint8)
+    for start, array in zip(starts, arrays, strict=False):
+        parcel[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    sent = upload(parcel, device)
+    return [
+        sent[start : start + array.nbytes].view(torch_type(array.dtype)).view(array.shape)
+        for start, array in zip(starts, arrays, strict=False)
+    ]
+
+
+def torch_type(dtype: np.dtype[Any]) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, dtype)).dtype
+
+
+@contextmanager
+def on_stream(stream: torch.Stream) -> Iterator[None]:
+    """Have what this thread asks of the device go to a stream."""
+    before = torch.accelerator.current_stream(stream.device)
+    torch.accelerator.set_stream(stream)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_stream(before)
 
 
 class Sender:
@@ -24,8 +62,7 @@ class Sender:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        is_gpu = device.type == "cuda"
-        self.stream = torch.cuda.Stream(device) if is_gpu else None  # type: ignore[no-untyped-call]
+        self.stream = torch.Stream(device) if has_streams(device) else None
         self.lanes = cycle([Lane(), Lane()])
         self.lane = next(self.lanes)
 
@@ -40,14 +77,13 @@ class Sender:
         if self.stream is None:
             here = host.to(self.device)
             return lambda: here
-        with torch.cuda.stream(self.stream):
+        with on_stream(self.stream):
             sent = host.to(self.device, non_blocking=True)
-            copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            copied.record(self.stream)
+            copied = self.stream.record_event()
         self.lane.left = copied
 
         def arrival() -> Tensor:
-            current = torch.cuda.current_stream(self.device)
+            current = torch.accelerator.current_stream(self.device)
             current.wait_event(copied)
             sent.record_stream(current)
             return sent
@@ -60,7 +96,7 @@ class Lane:
 
     def __init__(self) -> None:
         self.memory = torch.empty(0, dtype=torch.uint8)
-        self.left: torch.cuda.Event | None = None
+        self.left: torch.Event | None = None
 
     def buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
         """Free once the batch before has left it; only the reading thread waits for that."""
@@ -69,4 +105,4 @@ class Lane:
         needed = int(np.prod(shape)) * dtype.itemsize
         if len(self.memory) < needed:
             self.memory = torch.empty(needed, dtype=torch.uint8, pin_memory=True)
-        return self.memory[:needed].view(torch.from_numpy(np.empty(0, dtype)).dtype).view(shape)
+        return self.memory[:needed].view(torch_type(dtype)).view(shape)

@@ -29,13 +29,13 @@ class ContrastiveMemory(nn.Module):
         super().__init__()
         self.config, self.num_classes = config, task.num_classes
         self.key = momentum_copy(network)
-        self.averaged, self.trained = [*self.key.parameters()], [*network.parameters()]
         self.positives = FeatureQueue(config.queue_size, task.feature_dim)
         self.negatives = FeatureQueue(config.queue_size, task.feature_dim)
         if config.queue_policy == "random":
             self.positives.fill_with_noise(task.num_classes)
             self.negatives.fill_with_noise(task.num_classes)
         self.register_buffer("active_steps", torch.zeros((), dtype=torch.long))
+        self.listed: tuple[list[Tensor], list[Tensor]] | None = None
         self.resting = False
         self.register_load_state_dict_post_hook(ContrastiveMemory.rest)  # type: ignore[no-untyped-call]
         self.contrast = config.contrast()
@@ -77,8 +77,14 @@ class ContrastiveMemory(nn.Module):
         self.positives.enqueue(keys, predicted, batch.labels, right & accepts)
         self.negatives.enqueue(keys, predicted, batch.labels, ~right & accepts)
         momentum = self.momentum_now(self.config.momentum, progress, self.config.warmup_epochs)
-        move_towards(self.averaged, self.trained, momentum)
+        move_towards(*self.pairs(network), momentum)
         self.take_statistics(self.key, network)
+
+    def pairs(self, network: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+        """List the parameters of key encoder and network, once they are on their device: moving there may replace them."""
+        if self.listed is None:
+            self.listed = [*self.key.parameters()], [*network.parameters()]
+        return self.listed
 
     def full(self) -> Tensor:
         return self.positives.full() & self.negatives.full()

@@ -13,7 +13,8 @@ from torchvision.transforms import functional as F
 from benchmark.augment import RATIO, Draws, draw, jittered, normalise, random_boxes, view
 from benchmark.config import AugmentConfig
 from benchmark.crops import RaggedBatch, Raw, crop, resized_crop
-from benchmark.sync_guard import SyncGuard
+from benchmark.sync_guard import no_host_syncs
+from benchmark.transfer import upload_together
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -35,9 +36,14 @@ def sizes_of(images: torch.Tensor) -> np.ndarray:
     return np.tile(np.array(images.shape[2:]), (len(images), 1))
 
 
+def here(draws: Draws, device: str = "cpu") -> Draws:
+    arrays = [*draws.arrays().values()]
+    return draws.uploaded(iter(upload_together(arrays, torch.device(device))))
+
+
 def augmented(images: torch.Tensor, config: AugmentConfig, seed: int = 5) -> torch.Tensor:
     height, width = images.shape[2:]
-    return view(images, config, draw(config, sizes_of(images), generator(seed)), (height, width))
+    return view(images, config, here(draw(config, sizes_of(images), generator(seed))), (height, width))
 
 
 @pytest.mark.parametrize("config", [AugmentConfig(4, True), AugmentConfig(3, False), AugmentConfig(0, True)])
@@ -108,7 +114,7 @@ class TestRandomResizedCrop:
         config = AugmentConfig(0, True, True)
         batch, images = ragged([(40, 50), (61, 33)])
         draws = draw(config, batch.sizes, generator(2))
-        found = view(batch, config, draws, (24, 24))
+        found = view(batch, config, here(draws), (24, 24))
         for image, box, mirrored, ours in zip(images, draws.boxes, draws.mirrored[:, 0], found, strict=True):
             expected = F.resized_crop(image.float(), *map(int, box), [24, 24], antialias=True) / 255
             assert (ours - (F.hflip(expected) if mirrored else expected)).abs().max() < 1e-6
@@ -141,7 +147,7 @@ class TestColourJitter:
         images = pictures(30, 20, 20)
         config = AugmentConfig(color_jitter=0.4)
         draws = draw(config, sizes_of(images), generator())
-        ours = view(images, config, draws, (20, 20))
+        ours = view(images, config, here(draws), (20, 20))
         for image, factor, order, found in zip(images, draws.factors, draws.order, ours, strict=True):
             pil = Image.fromarray(image.permute(1, 2, 0).numpy())
             for operation in order:
@@ -196,8 +202,8 @@ def test_no_augmentation_waits_for_the_device(config: AugmentConfig, kind: str) 
     sizes = np.full((3, 2), 32) if batch is None else batch.sizes
     draws = draw(config, sizes, generator())
     mean = torch.zeros(3, device="meta")
-    with SyncGuard():
-        images = normalise(view(raw, config, draws, (32, 32)), mean, mean)
+    with no_host_syncs():
+        images = normalise(view(raw, config, here(draws, "meta"), (32, 32)), mean, mean)
         assert images.shape == (3, 3, 32, 32)
         assert images.dtype == torch.float32
 

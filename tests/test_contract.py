@@ -9,7 +9,7 @@ from torch import Tensor
 
 from benchmark.candidate import Candidate
 from benchmark.contract import Broken, checks_for, examine
-from benchmark.sync_guard import HostSync, SyncGuard
+from benchmark.sync_guard import HostSync, no_host_syncs
 from methods import Registry
 from tests.conftest import run_all
 
@@ -75,6 +75,8 @@ BREACHES = {
     "order within": ("return Step(loss)", "return Step(loss + logits[0, 0])"),
     "only if declared": ("return Step(loss)", "return Step(loss + logits.std())"),
     "host sync": ("return Step(loss)", "return Step(loss if loss.item() < 1e9 else 0 * loss)"),
+    "host sync ": ("return Step(loss)", "return Step(loss * torch.tensor([1.0], device=logits.device).sum())"),
+    " host sync": ("return Step(loss)", "return Step(loss + 0 * torch.arange(5).to(logits.device).sum())"),
     "K logits": ("METHOD =", "Mine.predict = lambda self, x: Prediction(self.network(x)[1])\nMETHOD ="),
     "for itself": ("METHOD =", "Mine.predict = lambda self, x: Prediction(self.network(x)[0] * x.mean())\nMETHOD ="),
     "one per image": ("METHOD =", "Mine.scores = staticmethod(lambda p: {'SR': p.logits})\nMETHOD ="),
@@ -151,6 +153,14 @@ def test_a_key_encoder_that_a_step_moves_is_found(tmp_path: Path) -> None:
         checks_for(candidate.method)["training_step writes no state"](candidate)
 
 
+@pytest.mark.parametrize("breach", ["host sync", "host sync ", " host sync"])
+def test_a_sync_is_named_with_its_line(tmp_path: Path, breach: str) -> None:
+    old, new = BREACHES[breach]
+    candidate = mine(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(Broken, match=r"mine\.py, line 18: return Step"):
+        checks_for(candidate.method)["no host sync in a step (meta device)"](candidate)
+
+
 def test_the_command(tmp_path: Path) -> None:
     plugin = tmp_path / "mine.py"
     plugin.write_text(GOOD)
@@ -181,11 +191,29 @@ SYNCING = {
     "index from the host": lambda t: t[torch.tensor([0, 1])],
     "nonzero": lambda t: t.nonzero(),
     "count": lambda t: t.long().bincount(),
+    "values": lambda t: torch.tensor([1.0, 2.0], device=t.device),
+    "one value": lambda t: torch.tensor(1.0, device=t.device),
+    "values in other words": lambda t: torch.as_tensor([1.0], device=t.device),
+    "values like": lambda t: t.new_tensor([1.0]),
+    "copy": lambda t: torch.arange(4).to(t.device),
+    "copy into": lambda t: t.copy_(torch.arange(4)),
+}
+SILENT = {
+    "made there": lambda t: torch.full((4,), 2.0, device=t.device) + torch.arange(4, device=t.device),
+    "a number": lambda t: 2.0 * t.clamp(min=0.5).masked_fill(t > 0, 1.0),
+    "written": lambda t: t.fill_(1.0)[0].fill_(2.0),
+    "there already": lambda t: torch.as_tensor(t, device=t.device).to(torch.float64),
 }
 
 
 @pytest.mark.parametrize("what", SYNCING)
 def test_the_guard_itself_notices(what: str) -> None:
     values = torch.empty(4, device="meta")
-    with pytest.raises((HostSync, RuntimeError, NotImplementedError)), SyncGuard():
+    with pytest.raises((HostSync, RuntimeError, NotImplementedError)), no_host_syncs():
         SYNCING[what](values)
+
+
+@pytest.mark.parametrize("what", SILENT)
+def test_the_guard_lets_pass_what_needs_no_wait(what: str) -> None:
+    with no_host_syncs():
+        SILENT[what](torch.empty(4, device="meta"))

@@ -145,7 +145,7 @@ def add_data_folders(parser: argparse.ArgumentParser) -> None:
 
 
 def add_speed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda[:n]|mps", help="where to train")
+    parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda[:n]|xpu|mps", help="where to train")
     switch = argparse.BooleanOptionalAction
     parser.add_argument(
         "--channels-last",
@@ -161,12 +161,12 @@ def add_speed(parser: argparse.ArgumentParser) -> None:
 
 def read_tasks(names: Iterable[str], arguments: argparse.Namespace, overrides: Iterable[str] = ()) -> list[TaskConfig]:
     """Tasks with what the device suggests, their own settings and what the command line says, in this order."""
-    from benchmark.devices import DEFAULTS, device_kind
+    from benchmark.devices import default_settings, device_kind
 
     device = "cpu" if getattr(arguments, "ray", None) else arguments.device  # a cluster's machines are their own
     asked = {name: getattr(arguments, name) for name in ("channels_last", "amp", "compile")}
     flags = [f"{name}={value}" for name, value in asked.items() if value is not None]
-    return load_tasks(names, [*overrides, *flags], DEFAULTS[device_kind(device)])
+    return load_tasks(names, [*overrides, *flags], default_settings(device_kind(device)))
 
 
 def folders_of(arguments: argparse.Namespace) -> Folders:

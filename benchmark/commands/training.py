@@ -137,7 +137,7 @@ def uses_gpus(arguments: argparse.Namespace) -> bool:
     """Those of this machine; what a cluster has, this machine cannot know yet."""
     from benchmark.devices import device_kind
 
-    return arguments.device != "cpu" if arguments.ray else device_kind(arguments.device) == "cuda"
+    return (arguments.device if arguments.ray else device_kind(arguments.device)) not in ("cpu", "mps")
 
 
 def check_writable(store: Store, arguments: argparse.Namespace) -> None:

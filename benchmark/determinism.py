@@ -1,0 +1,48 @@
+"""Same bits on every run, of a stated precision; and which operators do not keep to it."""
+
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+UNDETERMINED = "does not have a deterministic implementation"
+"""What torch says of an operator that may give other bits the next time."""
+
+
+def make_deterministic(threads: int, device: torch.device) -> None:
+    """Same bits on every run. On accelerators a few operations have no such version: they warn."""
+    torch.set_num_threads(threads)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cudnn.benchmark = False
+
+
+def set_precision(device: torch.device, tf32: bool) -> None:
+    """Compute with all digits of single precision, or with the 10 bits of TF32. Torch's own default is a mixture."""
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cudnn.allow_tf32 = tf32
+
+
+@contextmanager
+def undetermined_operators() -> Iterator[set[str]]:
+    """Collect the operators that torch warns of, each once; other warnings go their way."""
+    found: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", f".*{UNDETERMINED}")
+        pass_on = warnings.showwarning
+
+        def note(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+            operator = re.match(rf"(\S+) {UNDETERMINED}", str(message))
+            if operator:
+                found.add(operator[1])
+            else:
+                pass_on(message, category, filename, lineno, *rest)
+
+        warnings.showwarning = note
+        yield found
