@@ -20,6 +20,8 @@ from benchmark.trainer import take_step, trained
 NUM_CLASSES, NUM_TRAIN, SHAPE, BATCH = 5, 40, (3, 8, 8), 12
 MOVING = ("running_mean", "running_var", "num_batches_tracked")
 EPOCH = Progress(0, 4, 0, 4)
+SMALL = {"queue_size": 6, "hidden": 8, "passes": 4}
+"""Settings, of methods that have them, with which queues fill within a few steps and nothing takes long."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,12 @@ class Candidate:
             Evidence(Prediction(held_out[i % len(held_out)]), np.arange(BATCH) % 3) for i in range(len(members))
         ]
         return self.method.combine(self.config(), predictions, validation).prediction
+
+
+def small(method: type[Contestant], label: str) -> Candidate:
+    """A label with small settings."""
+    known = {field.name for field in fields(method.Config)}
+    return Candidate(method, label, {name: value for name, value in SMALL.items() if name in known})
 
 
 def random_logits(seed: int = 0) -> list[Any]:

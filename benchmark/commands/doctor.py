@@ -1,0 +1,96 @@
+"""`doctor`: show in two minutes, without any data, that a device computes what it should, and how fast."""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmark.commands.run import MakeRegistry
+
+if TYPE_CHECKING:
+    from benchmark.doctor.examination import Check, Diagnosis, Patient, Result
+    from benchmark.jobs import Suite
+
+HELP = "is this GPU (or CPU) right and ready? two minutes, no data needed"
+REPORT = "send the output of `doctor --json` with a report of the fault"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", default="auto", metavar="auto|cpu|cuda[:n]|xpu|mps", help="what to examine (default: auto)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, to attach to a report of a fault")
+
+
+def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
+    import torch
+
+    from benchmark.determinism import make_deterministic, set_precision
+    from benchmark.devices import device_kind, device_name, enter
+    from benchmark.doctor.examination import Patient, examine
+    from benchmark.provenance import environment, provenance
+
+    device_kind(arguments.device)
+    device = torch.device(device_name(arguments.device))
+    make_deterministic(threads := torch.get_num_threads(), device)
+    set_precision(device, tf32=False)
+    patient = Patient(enter(device), make_registry([]))
+    found: list[Diagnosis] = []
+    for diagnosis in examine(patient, all_checks()):
+        print(diagnosis.line(), file=sys.stderr if arguments.json else sys.stdout, flush=True)
+        found.append(diagnosis)
+    troubles = [diagnosis for diagnosis in found if diagnosis.state == "trouble"]
+    if arguments.json:
+        made = {"environment": environment(patient.device, threads), **provenance()}
+        print(json.dumps({**made, "checks": [diagnosis.plain() for diagnosis in found]}, indent=1, default=str))
+    else:
+        took = sum(diagnosis.seconds for diagnosis in found)
+        print(f"{len(troubles)} check(s) in trouble; {REPORT}" if troubles else f"nothing is wrong ({took:.0f} s)")
+    return 1 if troubles else 0
+
+
+def all_checks() -> "list[Check]":
+    from benchmark.doctor.batches import batches
+    from benchmark.doctor.examination import Check
+    from benchmark.doctor.hardware import hardware
+    from benchmark.doctor.pace import pace
+    from benchmark.doctor.steps import repeatable, same_as_cpu, without_syncs
+    from benchmark.doctor.training import memory, precisions, resumes, two_devices
+
+    update = "Update driver and torch; if it stays, do not trust results of this device, and"
+    return [
+        Check("the device", hardware, f"See whether `nvidia-smi` (or the like) knows it; then {REPORT}."),
+        Check("batches", batches, f"Set --data-budget so that images stay on the device, if only streamed ones are wrong. {REPORT}."),
+        Check("steps against the CPU", same_as_cpu, f"{update} {REPORT}."),
+        Check("steps without a wait", without_syncs, f"Results are right, but slower than need be: {REPORT}."),
+        Check("steps repeated", repeatable, f"Results of this device repeat only roughly; {REPORT}."),
+        Check("precisions", precisions, f"Leave --amp off here, or, if fp32 is wrong, {update.lower()} {REPORT}."),
+        Check("save and go on", resumes, f"Do not interrupt runs on this device; {REPORT}."),
+        Check("memory", memory, f"Long runs may fail: use --retries 3 meanwhile; {REPORT}."),
+        Check("two devices", two_devices, f"Leave out --gpus-per-job; see docs/multi-gpu.md; {REPORT}."),
+        Check("pace", pace, f"{REPORT}."),
+        Check("hours", paper_hours, f"Name a smaller batch (--set batch_size=N) where memory is short; {REPORT}."),
+    ]
+
+
+def paper_hours(patient: "Patient") -> "Result":
+    from benchmark.doctor.pace import hours
+    from benchmark.store import Store
+
+    with tempfile.TemporaryDirectory() as folder:
+        return hours(patient, paper_suites(patient, Path(folder)), Store(Path(folder)))
+
+
+def paper_suites(patient: "Patient", folder: Path) -> "list[Suite]":
+    """What `paper all` would run here."""
+    from benchmark.cache import Folders
+    from benchmark.commands import paper
+    from benchmark.published import load_tables
+
+    parser = argparse.ArgumentParser()
+    paper.add_arguments(parser)
+    asked = parser.parse_args(["all", "--dry-run", "--device", str(patient.device)])
+    grids = paper.make_grids(load_tables(["all"]), asked, patient.methods, Folders(folder, folder))
+    return [grid.suite for grid in grids]

@@ -1,0 +1,52 @@
+"""What the device is, and what the machine says of it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from benchmark.ahead import cores
+from benchmark.devices import free_bytes, has_streams, module_of
+from benchmark.doctor.examination import Patient, Result
+from benchmark.units import text_from_bytes
+
+DRIVER = Path("/proc/driver/nvidia/version")
+MPS_PROCESSES = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
+
+
+def hardware(patient: Patient) -> Result:
+    """Name, capability, driver, libraries, precision, free memory, and whether a service shares the device."""
+    facts = {"torch": torch.__version__, **describe(patient.device), "free_bytes": free_bytes(patient.device)}
+    shown = {name.replace("_", " "): value for name, value in facts.items() if name != "free_bytes" and value}
+    text = ", ".join(f"{name} {value}" for name, value in shown.items())
+    return Result(f"{text}, {text_from_bytes(facts['free_bytes'])} free", facts)
+
+
+def describe(device: torch.device) -> dict[str, Any]:
+    if not has_streams(device):
+        return {"device": device.type, "instructions": torch.backends.cpu.get_cpu_capability(), "cores": cores()}
+    module = module_of(device)
+    facts = {"device": module.get_device_name(device), "devices": module.device_count()}
+    if device.type == "cuda":
+        facts |= {
+            "capability": ".".join(map(str, torch.cuda.get_device_capability(device))),
+            "CUDA": torch.version.cuda or torch.version.hip,
+            "driver": driver(),
+            "cuDNN": torch.backends.cudnn.version(),
+            "TF32_by_default": "off for products and convolutions (task field tf32)",
+            "MPS_service": "on" if mps_service() else "off",
+        }
+    return facts
+
+
+def driver() -> str:
+    """Return the version of NVIDIA's driver, as the kernel tells it."""
+    found = re.search(r"Kernel Module\D*([\d.]+)", DRIVER.read_text()) if DRIVER.is_file() else None
+    return found[1] if found else "unknown"
+
+
+def mps_service() -> bool:
+    """Tell whether NVIDIA's service runs that lets several processes compute on a GPU at a time."""
+    return any(process.info["name"] in MPS_PROCESSES for process in psutil.process_iter(["name"]))

@@ -1,0 +1,53 @@
+"""Work of the real shapes without real data: what a pixel shows does not change what it costs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmark.config import TaskConfig
+from benchmark.data import DataSet, Split
+from benchmark.doctor.examination import Patient
+from benchmark.jobs import Job
+from benchmark.pixels import place
+from benchmark.planner import plan
+from benchmark.sources import Facts, Images
+from benchmark.trainer import State, Trainer
+
+PLENTY = 10**15
+"""A budget that holds everything."""
+
+
+def noise(count: int, facts: Facts, device: torch.device, budget: int = PLENTY) -> DataSet:
+    """Random pictures of a task's shape, on the device as far as the budget goes."""
+    pictures = np.random.default_rng(0).integers(0, 256, (count, *facts.shape), dtype=np.uint8)
+    images = Images.of(pictures, np.arange(count) % facts.num_classes)
+    split = Split(place([images], device, budget)[0], torch.from_numpy(images.labels).to(device))
+    half = torch.full((facts.shape[0],), 0.5, device=device)
+    return DataSet(split, None, split, half, half, facts.num_classes, facts.shape, None, "made up")
+
+
+def job_of(task: TaskConfig, label: str, patient: Patient, **settings: Any) -> Job:
+    """A job of a label; `settings` replace those of its method that it has."""
+    job = plan(task, [label], [0], patient.methods, "made up")[0].jobs[0]
+    known: Mapping[str, Any] = {name: value for name, value in settings.items() if name in job.config}
+    warmup = known.get("warmup_epochs", job.warmup_epochs)
+    return replace(job, config={**job.config, **known}, warmup_epochs=warmup)
+
+
+def own_phase(trainer: Trainer) -> State:
+    """The state of a method at the beginning of what it trains itself."""
+    state = trainer.start()
+    return trainer.branch(state) if trainer.job.warmup_epochs else state
+
+
+def trainable_labels(patient: Patient) -> Iterator[tuple[str, str]]:
+    """Every label that trains something, with the file of its method."""
+    from benchmark.interface import Method
+
+    for name in patient.methods.names():
+        method = patient.methods.get(name)
+        if issubclass(method, Method) and method.starts_from is None:
+            yield from ((label, name) for label in method.labels)

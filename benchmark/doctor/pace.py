@@ -1,0 +1,145 @@
+"""How fast steps are, what bounds them, and what that means for a run of the paper's tables."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from benchmark.config import TaskConfig
+from benchmark.cost import Paces, endless_steps, seconds_for, step_time
+from benchmark.determinism import set_precision
+from benchmark.devices import free_bytes, free_memory, has_streams, start_memory, used_memory
+from benchmark.doctor.examination import Patient, Result, Trouble
+from benchmark.doctor.launches import Launches
+from benchmark.doctor.made_up import job_of, noise, own_phase
+from benchmark.doctor.training import LARGE, large_trainer
+from benchmark.forecast import look_ahead
+from benchmark.jobs import Job, Suite
+from benchmark.sources import Facts
+from benchmark.store import Store
+from benchmark.tasks import load_task
+from benchmark.trainer import Trainer
+
+PROFILED_STEPS = 5
+MOST_JOBS = 8
+"""That share a GPU: beyond, they get into each other's way."""
+WORTH_IT = 1.2
+"""How much faster another precision must be to be suggested."""
+CPU_BATCH = 8
+"""Of a slow device only a part of a batch is measured, and reckoned up."""
+
+
+def pace(patient: Patient) -> Result:
+    """Time and operators of a step, how long the device idles in it, and settings that this suggests."""
+    task, facts = load_task(LARGE), {}
+    for label in (task.baseline, task.reference):
+        facts[label] = measured(patient, label)
+    plain = facts[task.baseline]
+    for name, overrides in faster_ways(patient).items():
+        plain[name] = 1e-3 * plain["milliseconds"] / time_of(patient, task.baseline, *overrides)
+    facts["suggested"] = suggestion(patient, plain)
+    steps = "; ".join(step_text(label, facts[label]) for label in (task.baseline, task.reference))
+    gains = ", ".join(f"{name} ×{plain[name]:.1f}" for name in faster_ways(patient))
+    text = f"a step of {LARGE} takes {steps}" + (f"; {gains} as fast" if gains else "")
+    return Result(text + (f"; suggested: {facts['suggested']}" if facts["suggested"] else ""), facts)
+
+
+def faster_ways(patient: Patient) -> dict[str, list[str]]:
+    """Settings to try beside single precision."""
+    if not has_streams(patient.device):
+        return {}
+    tf32 = {"tf32": ["tf32=true"]} if patient.device.type == "cuda" else {}
+    return {**tf32, "bf16": ["amp=bf16"], "fp16": ["amp=fp16"]}
+
+
+def time_of(patient: Patient, label: str, *overrides: str) -> float:
+    """Seconds of a step of the large task."""
+    trainer = large_trainer(patient, label, *overrides, batch_size=None if has_streams(patient.device) else CPU_BATCH)
+    set_precision(patient.device, trainer.job.task.tf32)
+    try:
+        return step_time(trainer, own_phase(trainer)) * load_task(LARGE).batch_size / trainer.job.task.batch_size
+    finally:
+        set_precision(patient.device, tf32=False)
+        free_memory(patient.device)
+
+
+def measured(patient: Patient, label: str) -> dict[str, Any]:
+    start_memory(patient.device)
+    seconds = time_of(patient, label)
+    found = {"milliseconds": 1e3 * seconds, "bytes": used_memory(patient.device)}
+    if not has_streams(patient.device):
+        return found
+    trainer = large_trainer(patient, label)
+    state = own_phase(trainer)
+    state.method.train()
+    steps = endless_steps(trainer, state)
+    seconds_for(1, steps, patient.device)
+    with Launches() as launches:
+        next(steps)
+    found["operators"] = launches.total()
+    if patient.device.type == "cuda":
+        found["idle"] = max(0.0, 1 - busy_seconds(trainer, steps) / seconds)
+    return found
+
+
+def busy_seconds(trainer: Trainer, steps: Any) -> float:
+    """Of a step: the time in which kernels run, which a profiler sees."""
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        seconds_for(PROFILED_STEPS, steps, trainer.device)
+    return 1e-6 * sum(event.self_device_time_total for event in profiler.key_averages()) / PROFILED_STEPS
+
+
+def step_text(label: str, facts: dict[str, Any]) -> str:
+    idle = f", device idle {facts['idle']:.0%}" if "idle" in facts else ""
+    operators = f" ({facts['operators']} operators{idle})" if "operators" in facts else ""
+    return f"{facts['milliseconds']:.1f} ms with {label}{operators}"
+
+
+def suggestion(patient: Patient, plain: dict[str, Any]) -> str:
+    """Jobs that fill what one leaves idle, as far as memory goes; and half precision where it pays."""
+    if not has_streams(patient.device):
+        return ""
+    room = int(free_bytes(patient.device) / max(2 * plain["bytes"], 1))
+    jobs = max(1, min(round(1 / max(1 - plain.get("idle", 0.0), 0.1)), room, MOST_JOBS))
+    half = max(("bf16", "fp16"), key=lambda name: plain[name])
+    words = [f"--jobs-per-device {jobs}"] if jobs > 1 else []
+    words += [f"--amp {half} (other bits, so another job)"] if plain[half] > WORTH_IT else []
+    return " and ".join(words) or "the defaults"
+
+
+def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
+    """Device-hours of all published tables, from a few steps of each of their networks."""
+    known: dict[Any, tuple[float, float]] = {}
+    found = {}
+    for suite in suites:
+        task, kind = suite.task, (suite.task.network, suite.facts.shape, suite.task.batch_size, suite.task.augment)
+        if kind not in known:
+            known[kind] = pair_of_times(patient, task, suite.facts)
+        plain, other = known[kind]
+
+        def pace_of(jobs: Sequence[Job], task: TaskConfig = task, plain: float = plain, other: float = other) -> Paces:
+            reference = job_of(task, task.reference, patient).method
+            return Paces({("", "own"): [plain], (reference, "own"): [other]})
+
+        outlook = look_ahead(suite, store, pace_of, share=True)
+        needed = outlook.hours(outlook.to_run)
+        if needed is None:
+            raise Trouble(f"no step time for {task.name}")
+        found[task.name] = needed
+    text = ", ".join(f"{name} {needed:,.0f}" for name, needed in found.items())
+    return Result(f"about {sum(found.values()):,.0f} device-hours for all published tables ({text}), an estimate", found)
+
+
+def pair_of_times(patient: Patient, task: TaskConfig, facts: Facts) -> tuple[float, float]:
+    """Seconds of a step of the plain method and of the reference."""
+    batch = task.batch_size if has_streams(patient.device) else CPU_BATCH
+    small = replace(task, batch_size=batch)
+    data = noise(2 * batch, facts, patient.device)
+    seconds = []
+    for label in (task.baseline, task.reference):
+        trainer = Trainer(job_of(small, label, patient), patient.methods, data, patient.device)
+        seconds.append(step_time(trainer, own_phase(trainer)) * task.batch_size / batch)
+        free_memory(patient.device)
+    return seconds[0], seconds[1]

@@ -1,0 +1,144 @@
+"""Training as jobs do it: in every precision, broken off and taken up again, for long, and on two devices."""
+
+import io
+import tempfile
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmark.cache import Folders
+from benchmark.candidate import SMALL
+from benchmark.checkpoints import read_plain
+from benchmark.cost import endless_steps
+from benchmark.data import load
+from benchmark.devices import device_count, has_streams, module_of, wait_for
+from benchmark.doctor.examination import LeftOut, Patient, Result, Trouble
+from benchmark.doctor.made_up import job_of, noise, own_phase
+from benchmark.interface import Progress
+from benchmark.runner import Context
+from benchmark.sources import describe
+from benchmark.tasks import load_task
+from benchmark.torchrun import run_on_ranks
+from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain, take_step
+from benchmark.units import text_from_bytes
+
+LARGE, SMALL_TASK = "cifar100", "digits"
+PRECISIONS = ("off", "bf16", "fp16")
+NEAR = 0.1
+"""Relative difference of the mean loss that other precisions may have."""
+
+
+def large_trainer(patient: Patient, label: str, *overrides: str, batch_size: int | None = None) -> Trainer:
+    """VGG16 on pictures of the size of CIFAR's."""
+    task = load_task(LARGE, ["channels_last=true", *overrides])
+    task = replace(task, batch_size=batch_size or batch_for(patient, task.batch_size))
+    facts = describe(task.data)
+    data = noise(4 * task.batch_size, facts, patient.device)
+    return Trainer(job_of(task, label, patient), patient.methods, data, patient.device)
+
+
+def batch_for(patient: Patient, usual: int) -> int:
+    """A processor gets a small part of a batch: enough to see that it computes."""
+    return usual if has_streams(patient.device) else 4
+
+
+def precisions(patient: Patient) -> Result:
+    """Some steps of VGG16 in single and half precision: finite, near each other."""
+    label, steps = load_task(LARGE).baseline, 20 if has_streams(patient.device) else 5
+    losses, skipped = {}, 0
+    for amp in PRECISIONS:
+        trainer = large_trainer(patient, label, f"amp={amp}", "optimizer.lr=0.01")
+        losses[amp], skipped = mean_loss(trainer, steps)
+    for amp, loss in losses.items():
+        if not abs(loss - losses["off"]) < NEAR * abs(losses["off"]):
+            raise Trouble(f"the mean loss of {steps} steps is {loss:.4g} in {amp}, and {losses['off']:.4g} in fp32")
+    text = ", ".join(f"{'fp32' if amp == 'off' else amp} {loss:.4f}" for amp, loss in losses.items())
+    facts = {"losses": losses, "skipped_steps": skipped}
+    return Result(f"mean loss of {steps} steps {text}; {skipped} step(s) skipped in fp16", facts)
+
+
+def mean_loss(trainer: Trainer, steps: int) -> tuple[float, int]:
+    """And how many steps had infinite gradients and were skipped."""
+    state, task = trainer.start(), trainer.job.task
+    state.method.train()
+    total, skipped = 0.0, 0
+    for index in range(steps):
+        epoch, step = divmod(index, 4)
+        batch = [*trainer.data.batches(task.batch_size, 0, epoch, task.augment, state.method.num_views)][step]
+        before = state.scaler.get_scale() if state.scaler else 0.0
+        taken = take_step(state.method, state.optimizer, batch, 0, Progress(epoch, 5, step, 4), state.scaler)
+        total += float(taken.loss.detach())
+        skipped += state.scaler is not None and state.scaler.get_scale() < before
+    return total / steps, skipped
+
+
+def resumes(patient: Patient) -> Result:
+    """Save, load, go on = unbroken, through a warm-up and after it."""
+    for name, amp in product(("sgd", "adam"), ("off", "fp16")):
+        trainer = small_trainer(patient, name, amp)
+        whole = trained_until(trainer, trainer.start(), 4)
+        for broken_off in (1, 3):
+            saved = io.BytesIO()
+            torch.save(state_to_plain(trained_until(trainer, trainer.start(), broken_off)), saved)
+            taken_up = state_from_plain(trainer, read_plain(saved.getvalue()))
+            if values(trained_until(trainer, taken_up, 4)) != values(whole):
+                raise Trouble(f"{name} with amp {amp}, broken off after {broken_off} of 4 epochs, ends in other bits")
+    return Result("SGD and Adam, single and half precision: saved, loaded and gone on = unbroken, bit by bit")
+
+
+def small_trainer(patient: Patient, optimizer: str, amp: str) -> Trainer:
+    rate = ["optimizer.lr=0.05"] if optimizer == "sgd" else ["optimizer.lr=0.001", "optimizer.momentum=0"]
+    task = load_task(SMALL_TASK, [f"amp={amp}", f"optimizer.name={optimizer}", *rate])
+    job = job_of(task, task.reference, patient, warmup_epochs=2, **SMALL)
+    job = replace(job, task=replace(task, epochs=4))
+    return Trainer(job, patient.methods, noise(96, describe(task.data), patient.device), patient.device)
+
+
+def trained_until(trainer: Trainer, state: State, epoch: int) -> State:
+    while state.epoch < epoch:
+        state = trainer.run_epoch(state)
+    return state
+
+
+def values(state: State) -> list[Any]:
+    """All numbers of a state, as plain values that compare."""
+    plain, found = state_to_plain(state), [state.history]
+    for part in (plain["method"], *plain["optimizer"].values()):
+        found += [value.cpu().tolist() if isinstance(value, torch.Tensor) else value for value in part.values()]
+    return found
+
+
+def memory(patient: Patient) -> Result:
+    """What tensors take after a few steps is all they ever take."""
+    if not has_streams(patient.device):
+        raise LeftOut("memory of the CPU is not torch's alone")
+    trainer = large_trainer(patient, load_task(LARGE).reference)
+    state = own_phase(trainer)
+    state.method.train()
+    steps, held = endless_steps(trainer, state), []
+    for _ in range(3):
+        for _ in range(8):
+            next(steps)
+        wait_for(patient.device)
+        held.append(int(module_of(patient.device).memory_allocated(patient.device)))
+    if held[2] > held[1]:
+        raise Trouble(f"eight steps have kept {text_from_bytes(held[2] - held[1])} more than the eight before")
+    return Result(f"{text_from_bytes(held[2])} after 16 and after 24 steps", {"bytes": held})
+
+
+def two_devices(patient: Patient) -> Result:
+    """Two steps of a job that two devices share."""
+    device = patient.device
+    if not has_streams(device) or device_count(device.type) < 2:
+        raise LeftOut("there is one device")
+    task = load_task(SMALL_TASK)
+    with tempfile.TemporaryDirectory() as folder:
+        folders = Folders(Path(folder), Path(folder))
+        job = job_of(task, task.baseline, patient)
+        job = replace(job, max_steps=2, data_sha256=load(task.data, folders)[1])
+        context = Context(Path(folder), folders, patient.methods, gpus_per_job=2)
+        run_on_ranks(job, context, torch.device(device.type, 0), lambda values: None)
+    return Result("two steps of a job on two devices")
