@@ -5,7 +5,7 @@ The numbers come from a CPU generator in a fixed order, so they depend neither o
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import torch
@@ -39,12 +39,12 @@ class Draws(Generic[Numbers]):
     boxes: NDArray[np.int64] | None = None
     """(B, 4): top, left, height, width. They stay on the host, where the size of the largest is wanted."""
 
-    def part(self, rows: slice) -> "Draws[NDArray[Any]]":
+    def part(self, rows: slice) -> Self:
         """Those of some images of the batch."""
-        chosen = {name: array[rows] for name, array in self.arrays().items()}
-        if self.offsets is not None:
-            chosen["offsets"] = self.arrays()["offsets"][:, rows]
-        return Draws(**chosen, boxes=None if self.boxes is None else self.boxes[rows])
+        chosen = {name: array[rows] for name, array in vars(self).items() if array is not None}
+        if "offsets" in chosen:
+            chosen["offsets"] = vars(self)["offsets"][:, rows]
+        return type(self)(**chosen)
 
     def arrays(self) -> dict[str, Numbers]:
         """What the device is to have, by field."""

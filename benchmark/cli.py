@@ -14,7 +14,20 @@ from benchmark.interrupts import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMIN
 from benchmark.names import unknown_name
 from benchmark.remote import mirrored
 
-COMMANDS = ("run", "prepare", "list", "tables", "figures", "paper", "audit", "explain", "diff", "tune", "check", "doctor")
+COMMANDS = (
+    "run",
+    "prepare",
+    "list",
+    "tables",
+    "figures",
+    "paper",
+    "audit",
+    "explain",
+    "diff",
+    "tune",
+    "check",
+    "doctor",
+)
 """Each a module of benchmark.commands; `run` is meant when none is named."""
 
 

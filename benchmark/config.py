@@ -194,7 +194,8 @@ class TaskConfig:
     """Have torch.compile translate the network."""
     tf32: bool = later(False)
     """On NVIDIA GPUs, let convolutions and products read 10 bits of a single-precision factor instead of 23. Off, as
-    when the papers were written; this costs speed (`doctor` measures how much). Torch alone has it on for convolutions."""
+    when the papers were written; this costs speed (`doctor` measures how much). Torch itself turns it on for
+    convolutions."""
     sync_batchnorm: bool = later(False)
     """On several GPUs, have BatchNorm normalise with the whole batch and not with each GPU's part of it."""
     checkpoint: Literal["last", "best"] = "last"

@@ -37,12 +37,12 @@ def undetermined_operators() -> Iterator[set[str]]:
         warnings.filterwarnings("always", f".*{UNDETERMINED}")
         pass_on = warnings.showwarning
 
-        def note(message: Any, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+        def note(message: Any, *rest: Any, **more: Any) -> None:
             operator = re.match(rf"(\S+) {UNDETERMINED}", str(message))
             if operator:
                 found.add(operator[1])
             else:
-                pass_on(message, category, filename, lineno, *rest)
+                pass_on(message, *rest, **more)
 
         warnings.showwarning = note
         yield found

@@ -99,15 +99,17 @@ def enter(device: torch.device) -> torch.device:
     return numbered
 
 
+def model_of(device: torch.device) -> str:
+    """Return what the maker calls a device."""
+    return str(module_of(device).get_device_name(device)) if has_streams(device) else device.type
+
+
 def describe(device: torch.device) -> str:
     """Return the model of a device and what else its bits depend on."""
-    if not has_streams(device):
-        return device.type
-    name = str(module_of(device).get_device_name(device))
     if device.type != "cuda":
-        return name
+        return model_of(device)
     tf32 = "on" if torch.backends.cudnn.allow_tf32 else "off"
-    return f"{name}, cuDNN {torch.backends.cudnn.version()}, TF32 {tf32}"
+    return f"{model_of(device)}, cuDNN {torch.backends.cudnn.version()}, TF32 {tf32}"  # type: ignore[no-untyped-call]
 
 
 def wait_for(device: torch.device) -> None:

@@ -72,7 +72,7 @@ def stop_counting_batches(network: nn.Module) -> None:
     for layer in network.modules():
         is_plain = isinstance(layer, nn.modules.batchnorm._BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
         if is_plain and layer.momentum is not None:
-            layer.num_batches_tracked = None
+            layer.num_batches_tracked = None  # type: ignore[assignment]
 
 
 def forget_counts(network: nn.Module, keys: Any) -> None:

@@ -13,9 +13,9 @@ import torch
 from benchmark.bound import follow
 from benchmark.cache import Folders
 from benchmark.checkpoints import Checkpoints
+from benchmark.config import TaskConfig
 from benchmark.data import DataSet, prepare
 from benchmark.derive import combine, finished
-from benchmark.config import TaskConfig
 from benchmark.determinism import make_deterministic, set_precision, undetermined_operators
 from benchmark.devices import data_budget, enter, start_memory, used_memory
 from benchmark.interface import Derived

@@ -61,7 +61,7 @@ class SyncGuard(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-class MadeOnDevice(TorchFunctionMode):  # type: ignore[no-untyped-call]
+class MadeOnDevice(TorchFunctionMode):
     """What can be seen of functions only."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -85,8 +85,8 @@ class Trainer:
         return State(method, self.optimizer(method), self.scaler())
 
     def optimizer(self, method: Method) -> torch.optim.Optimizer:
-        """One kernel for all parameters on a GPU. Such an optimiser also skips a step with infinite gradients by itself;
-        any other would ask the device first."""
+        """On a GPU one kernel for all parameters. It also skips a step with infinite gradients by itself, where other
+        optimisers would ask the device first."""
         task = self.job.task
         fused = has_streams(self.device) or task.amp == "fp16"
         optimizer = OPTIMIZERS[task.optimizer.name](trained(method), task.optimizer, fused=fused or None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate, cycle
 from typing import Any
 
@@ -82,13 +83,14 @@ class Sender:
             copied = self.stream.record_event()
         self.lane.left = copied
 
-        def arrival() -> Tensor:
-            current = torch.accelerator.current_stream(self.device)
-            current.wait_event(copied)
-            sent.record_stream(current)
-            return sent
+        return partial(self.arrived, sent, copied)
 
-        return arrival
+    def arrived(self, sent: Tensor, copied: torch.Event) -> Tensor:
+        """Have the stream that uses a batch wait for its copy, and its memory wait for that stream."""
+        current = torch.accelerator.current_stream(self.device)
+        current.wait_event(copied)
+        sent.record_stream(current)
+        return sent
 
 
 class Lane:
@@ -99,10 +101,13 @@ class Lane:
         self.left: torch.Event | None = None
 
     def buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
-        """Free once the batch before has left it; only the reading thread waits for that."""
-        if self.left is not None:
-            self.left.synchronize()
+        self.wait_until_free()
         needed = int(np.prod(shape)) * dtype.itemsize
         if len(self.memory) < needed:
             self.memory = torch.empty(needed, dtype=torch.uint8, pin_memory=True)
         return self.memory[:needed].view(torch_type(dtype)).view(shape)
+
+    def wait_until_free(self) -> None:
+        """Until the batch before has left; only the reading thread waits for that."""
+        if self.left is not None:
+            self.left.synchronize()

@@ -1,6 +1,7 @@
 """What the contrastive family remembers: a key encoder and two feature queues, and the loss of a batch against them."""
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -80,8 +81,14 @@ class ContrastiveMemory(nn.Module):
         move_towards(*self.pairs(network), momentum)
         self.take_statistics(self.key, network)
 
+    def _apply(self, *arguments: Any, **options: Any) -> Self:
+        """Moving to a device may replace parameters: those listed before are forgotten."""
+        self.listed = None
+        super()._apply(*arguments, **options)  # type: ignore[no-untyped-call]
+        return self
+
     def pairs(self, network: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-        """List the parameters of key encoder and network, once they are on their device: moving there may replace them."""
+        """The parameters of key encoder and network, listed once: to collect them costs time in every step."""
         if self.listed is None:
             self.listed = [*self.key.parameters()], [*network.parameters()]
         return self.listed

@@ -31,6 +31,7 @@ NEEDS = {
     "browser": "Chromium and playwright installed",
     "ray": "Ray, s3fs and moto installed",
     "crash": "minutes to spare",
+    "device": "a C++ compiler, or a GPU that SELBENCH_TEST_DEVICE names",
 }
 """What the tests of a marker need."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()

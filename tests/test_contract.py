@@ -7,24 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmark.candidate import Candidate
+from benchmark.candidate import Candidate, small
 from benchmark.contract import Broken, checks_for, examine
 from benchmark.sync_guard import HostSync, no_host_syncs
 from methods import Registry
 from tests.conftest import run_all
 
-SMALL = {"queue_size": 6, "hidden": 8, "passes": 4}
-"""Settings with which queues fill within a few steps and nothing takes long."""
 REGISTRY = Registry()
 
 
-def candidate_of(name: str, label: str) -> Candidate:
-    method = REGISTRY.get(name)
-    known = method.Config.__dataclass_fields__
-    return Candidate(method, label, {field: value for field, value in SMALL.items() if field in known})
-
-
-CANDIDATES = [candidate_of(name, label) for name in REGISTRY.names() for label in REGISTRY.get(name).labels]
+CANDIDATES = [small(REGISTRY.get(name), label) for name in REGISTRY.names() for label in REGISTRY.get(name).labels]
 CASES = [
     pytest.param(candidate, check, id=f"{candidate.label}: {name}")
     for candidate in CANDIDATES

@@ -184,6 +184,7 @@ def test_parameters_that_moving_replaces_are_still_averaged() -> None:
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     try:
         method = Candidate(REGISTRY.get("ccl_sc"), "CCL-SC", {"queue_size": 6, "momentum": 0.5}).make()
+        method.after_step(make_batch(method), None, EPOCH)
         method = method.to(torch.float64).to(torch.float32).train()
     finally:
         torch.__future__.set_overwrite_module_params_on_conversion(False)

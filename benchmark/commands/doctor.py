@@ -62,7 +62,11 @@ def all_checks() -> "list[Check]":
     update = "Update driver and torch; if it stays, do not trust results of this device, and"
     return [
         Check("the device", hardware, f"See whether `nvidia-smi` (or the like) knows it; then {REPORT}."),
-        Check("batches", batches, f"Set --data-budget so that images stay on the device, if only streamed ones are wrong. {REPORT}."),
+        Check(
+            "batches",
+            batches,
+            f"Set --data-budget so that images stay on the device, if only streamed ones are wrong. {REPORT}.",
+        ),
         Check("steps against the CPU", same_as_cpu, f"{update} {REPORT}."),
         Check("steps without a wait", without_syncs, f"Results are right, but slower than need be: {REPORT}."),
         Check("steps repeated", repeatable, f"Results of this device repeat only roughly; {REPORT}."),

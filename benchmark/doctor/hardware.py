@@ -34,7 +34,7 @@ def describe(device: torch.device) -> dict[str, Any]:
             "capability": ".".join(map(str, torch.cuda.get_device_capability(device))),
             "CUDA": torch.version.cuda or torch.version.hip,
             "driver": driver(),
-            "cuDNN": torch.backends.cudnn.version(),
+            "cuDNN": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
             "TF32_by_default": "off for products and convolutions (task field tf32)",
             "MPS_service": "on" if mps_service() else "off",
         }

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmark.config import TaskConfig
@@ -33,7 +32,8 @@ CPU_BATCH = 8
 
 def pace(patient: Patient) -> Result:
     """Time and operators of a step, how long the device idles in it, and settings that this suggests."""
-    task, facts = load_task(LARGE), {}
+    task = load_task(LARGE)
+    facts: dict[str, Any] = {}
     for label in (task.baseline, task.reference):
         facts[label] = measured(patient, label)
     plain = facts[task.baseline]
@@ -88,7 +88,7 @@ def busy_seconds(trainer: Trainer, steps: Any) -> float:
     """Of a step: the time in which kernels run, which a profiler sees."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         seconds_for(PROFILED_STEPS, steps, trainer.device)
-    return 1e-6 * sum(event.self_device_time_total for event in profiler.key_averages()) / PROFILED_STEPS
+    return float(1e-6 * sum(event.self_device_time_total for event in profiler.key_averages()) / PROFILED_STEPS)
 
 
 def step_text(label: str, facts: dict[str, Any]) -> str:
@@ -129,7 +129,9 @@ def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
             raise Trouble(f"no step time for {task.name}")
         found[task.name] = needed
     text = ", ".join(f"{name} {needed:,.0f}" for name, needed in found.items())
-    return Result(f"about {sum(found.values()):,.0f} device-hours for all published tables ({text}), an estimate", found)
+    return Result(
+        f"about {sum(found.values()):,.0f} device-hours for all published tables ({text}), an estimate", found
+    )
 
 
 def pair_of_times(patient: Patient, task: TaskConfig, facts: Facts) -> tuple[float, float]:

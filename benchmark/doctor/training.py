@@ -21,7 +21,7 @@ from benchmark.interface import Progress
 from benchmark.runner import Context
 from benchmark.sources import describe
 from benchmark.tasks import load_task
-from benchmark.torchrun import run_on_ranks
+from benchmark.torchrun import BACKENDS, run_on_ranks
 from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain, take_step
 from benchmark.units import text_from_bytes
 
@@ -134,6 +134,8 @@ def two_devices(patient: Patient) -> Result:
     device = patient.device
     if not has_streams(device) or device_count(device.type) < 2:
         raise LeftOut("there is one device")
+    if device.type not in BACKENDS:
+        raise LeftOut(f"torch has no way for {device.type} devices to exchange gradients")
     task = load_task(SMALL_TASK)
     with tempfile.TemporaryDirectory() as folder:
         folders = Folders(Path(folder), Path(folder))

@@ -1,0 +1,177 @@
+"""Jobs on a device: the bits of the CPU, no wait in a step, resumed and branched as ever."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from benchmark import trainer as trainer_module
+from benchmark.candidate import make_batch, small, step_loss
+from benchmark.cost import step_time
+from benchmark.data import prepare
+from benchmark.devices import forbidden_syncs
+from benchmark.doctor import steps
+from benchmark.doctor.examination import Patient, Trouble
+from benchmark.jobs import Job
+from benchmark.planner import plan
+from benchmark.runner import Context, run_job
+from benchmark.store import Store
+from benchmark.tasks import load_task
+from benchmark.trainer import Trainer, trained
+from methods import Registry
+from tests.conftest import NOWHERE, data_hash
+from tests.device.conftest import SIMULATED
+from tests.test_trunks import results_of
+
+pytestmark = pytest.mark.device
+CPU, PLENTY, REGISTRY = torch.device("cpu"), 10**12, Registry()
+ADAM = ("optimizer.name=adam", "optimizer.momentum=0", "optimizer.lr=0.002")
+FEW_EPOCHS = ("--set", "epochs=3")
+
+
+def job_of(tiny: Path, label: str, *overrides: str) -> Job:
+    task = load_task(str(tiny), overrides)
+    return plan(task, [label], [0], REGISTRY, data_hash(task))[0].jobs[0]
+
+
+def run(job: Job, folder: Path, device: torch.device, report: Any = lambda values: None, **how: Any) -> None:
+    run_job(job, Context(folder, NOWHERE, REGISTRY, **how), device, report)
+
+
+def trainer_on(device: torch.device, job: Job, budget: int = PLENTY) -> Trainer:
+    return Trainer(job, REGISTRY, prepare(job.task.data, NOWHERE, 0, device, budget), device)
+
+
+@pytest.mark.parametrize("label", ["SR", "SAT+EM", "DG", "CCL-SC", "AUCOC"])
+def test_training_is_that_of_the_cpu(
+    tiny: Path, tmp_path: Path, device: torch.device, monkeypatch: pytest.MonkeyPatch, label: str
+) -> None:
+    """Resident and streamed to the bit; a real device has its own rounding, but the same of both."""
+    monkeypatch.setattr(trainer_module, "has_streams", lambda device: True)  # so that the CPU's optimiser is fused too
+    job = job_of(tiny, label, "network.dropout=0", "data.val=0.1", "channels_last=true")
+    for name, where, budget in (("cpu", CPU, PLENTY), ("resident", device, PLENTY), ("streamed", device, 0)):
+        run(job, tmp_path / name, where, budget=budget)
+    assert results_of(tmp_path / "resident") == results_of(tmp_path / "streamed")
+    ours, theirs = (
+        Store(tmp_path / name).read_prediction(job.folder).prediction.logits for name in ("streamed", "cpu")
+    )
+    assert np.array_equal(ours, theirs) if SIMULATED else np.allclose(ours, theirs, atol=0.1)
+
+
+def test_no_label_waits(device: torch.device) -> None:
+    assert "20 labels" in steps.without_syncs(Patient(device, REGISTRY)).remark
+
+
+def test_a_label_that_waits_is_named(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = REGISTRY.get("focal")
+    step = waiting.training_step
+
+    def with_a_look(self: Any, *arguments: Any) -> Any:
+        found = step(self, *arguments)
+        assert found.loss.item() < 1e9
+        return found
+
+    monkeypatch.setattr(waiting, "training_step", with_a_look)
+    with pytest.raises(Trouble, match="a step of Focal waits for the device"):
+        steps.without_syncs(Patient(device, REGISTRY))
+
+
+@pytest.mark.parametrize("budget", [PLENTY, 0], ids=["resident", "streamed"])
+@pytest.mark.parametrize("settings", [(), ("amp=fp16",), ADAM], ids=["off", "fp16", "adam"])
+def test_no_epoch_waits(tiny: Path, device: torch.device, budget: int, settings: tuple[str, ...]) -> None:
+    """As the trainer takes them: images, steps, sums of the logs."""
+    trainer = trainer_on(device, job_of(tiny, "CCL-SC", "data.val=0", *settings), budget)
+    state = trainer.start()
+    while state.epoch <= trainer.job.warmup_epochs:
+        state = trainer.run_epoch(state)
+    with forbidden_syncs(device):
+        trainer.train_epoch(state)
+
+
+def test_steps_against_the_cpu(device: torch.device) -> None:
+    found = steps.same_as_cpu(Patient(device, REGISTRY))
+    assert found.facts["largest_difference"] == 0 or not SIMULATED
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "settings", [(), ("amp=fp16",), ADAM, (*ADAM, "amp=fp16")], ids=["sgd", "fp16", "adam", "both"]
+)
+@pytest.mark.parametrize("label", ["SAT", "CCL-SC"])
+def test_a_killed_job_resumes_to_the_bit(
+    tiny: Path, tmp_path: Path, device: torch.device, label: str, settings: tuple[str, ...]
+) -> None:
+    job = job_of(tiny, label, *settings)
+    run(job, tmp_path / "whole", device)
+    for last in (0, 2):
+
+        def kill(values: dict[str, Any], last: int = last) -> None:
+            if values["epoch"] > last:
+                raise Killed
+
+        with pytest.raises(Killed):
+            run(job, tmp_path / "broken", device, kill)
+    run(job, tmp_path / "broken", device)
+    assert results_of(tmp_path / "whole") == results_of(tmp_path / "broken")
+
+
+def test_what_an_optimiser_counts_is_on_the_device(tiny: Path, device: torch.device) -> None:
+    trainer = trainer_on(device, job_of(tiny, "SAT", *ADAM))
+    state = trainer.start()
+    for _ in range(2):
+        state = trainer.run_epoch(state)
+    plain = trainer_module.state_to_plain(state)
+    for values in plain["optimizer"].values():
+        values["step"] = values["step"].cpu()
+    again = trainer_module.state_from_plain(trainer, plain)
+    assert all(again.optimizer.state[p]["step"].device == device for p in trained(again.method))
+    again = trainer.run_epoch(again)
+    assert again.epoch == 3
+
+
+def test_an_overflow_in_the_first_step(tiny: Path, device: torch.device) -> None:
+    trainer = trainer_on(device, job_of(tiny, "SR", "amp=fp16", "optimizer.lr=0.01"))
+    state = trainer.start()
+    state.scaler = torch.amp.GradScaler(device.type, init_scale=2.0**40, growth_interval=10**6)
+    state = trainer.run_epoch(state)
+    assert state.scaler.get_scale() < 2.0**40
+    assert all(torch.isfinite(parameter).all() for parameter in state.method.parameters())
+
+
+def test_a_probe_waits_before_and_after(tiny: Path, device: torch.device, simulated: None) -> None:
+    trainer = trainer_on(device, job_of(tiny, "SR", "data.val=0", "batch_size=2"))
+    state = trainer.start()
+    torch.sim.reset_counters()
+    assert step_time(trainer, state) > 0
+    assert torch.sim.syncs() <= 20, "two for each doubling of the steps, however many steps there are"
+
+
+def test_memory_is_counted_from_the_beginning_of_each_job(tiny: Path, tmp_path: Path, device: torch.device) -> None:
+    peaks = []
+    for label in ("CCL-SC", "SR"):
+        job = job_of(tiny, label, "epochs=3")
+        run(job, tmp_path, device)
+        record = Store(tmp_path).read_record(job.folder)
+        peaks.append(record["provenance"]["peak_bytes"])
+    assert peaks[0] > peaks[1] > 0
+
+
+def test_the_record_says_which_device(tiny: Path, tmp_path: Path, device: torch.device) -> None:
+    job = job_of(tiny, "SR", "epochs=3")
+    run(job, tmp_path, device)
+    (record,) = (json.loads(path.read_text()) for path in tmp_path.rglob("record.json"))
+    model = torch.get_device_module(device).get_device_name(device)
+    assert f", {model}," in record["provenance"]["environments"][0]
+    assert record["provenance"]["step_seconds"]["device"] == device.type
+
+
+def test_small_candidates_train_on_the_device(device: torch.device) -> None:
+    method = small(REGISTRY.get("ccl_sc"), "CCL-SC").make().to(device).train()
+    loss = step_loss(method, steps.optimizer_of(method, device), steps.moved(make_batch(method), device))
+    assert loss.device == device and bool(torch.isfinite(loss))
