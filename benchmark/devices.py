@@ -5,6 +5,7 @@ lines. `module_of(device)` is what torch calls torch.cuda, torch.xpu, … MPS ha
 """
 
 import gc
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,10 @@ from benchmark.errors import UserError
 
 DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {"channels_last": True}, "mps": {}}
 """Settings of a task that a device suggests. Precision is never among them: the paper's is single."""
+
+
+BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
+"""By what devices of a kind exchange gradients."""
 
 
 def default_settings(kind: str) -> dict[str, Any]:
@@ -33,6 +38,8 @@ def choose_devices(
         if jobs_per_device > 1:
             raise UserError("--jobs-per-device is for GPUs; on the CPU use --workers")
         return ["cpu"] * (workers or max(1, cores() // (threads * gpus_per_job)))
+    if gpus_per_job > 1 and kind not in BACKENDS:
+        raise UserError(f"--gpus-per-job: expected one of {', '.join(BACKENDS)}, and not {kind}; leave it out")
     count = device_count(kind) if name == kind else 1
     if gpus_per_job > count:
         raise UserError(
@@ -51,18 +58,26 @@ def device_kind(wanted: str) -> str:
     return checked_kind(device_name(wanted), wanted)
 
 
+def accelerator_kind() -> str:
+    """Return the kind of accelerator that torch was built for, which need not be there, or `cpu`."""
+    try:
+        found = torch.accelerator.current_accelerator()
+    except RuntimeError:  # torch 2.6, where none is there
+        found = None
+    return found.type if found is not None else "cpu"
+
+
 def default_device() -> str:
     """Return the accelerator of this machine, or the CPU where there is none."""
-    accelerator = torch.accelerator.current_accelerator()
-    return accelerator.type if accelerator is not None and torch.accelerator.is_available() else "cpu"
+    kind = accelerator_kind()
+    return kind if kind != "cpu" and torch.accelerator.is_available() else "cpu"
 
 
 def device_count(kind: str) -> int:
     """Return how many devices of a kind torch sees here."""
-    accelerator = torch.accelerator.current_accelerator()
-    if accelerator is None or accelerator.type != kind:
-        return int(kind == "cpu")
-    return int(torch.accelerator.device_count())
+    if kind == "cpu":
+        return 1
+    return int(torch.accelerator.device_count()) if kind == accelerator_kind() else 0
 
 
 def checked_kind(name: str, wanted: str) -> str:
@@ -71,8 +86,7 @@ def checked_kind(name: str, wanted: str) -> str:
         device = torch.device(name)
     except RuntimeError:
         device = torch.device("meta")
-    accelerator = torch.accelerator.current_accelerator()
-    if device.type not in ("cpu", "cuda", "mps", "xpu", accelerator.type if accelerator else "cpu"):
+    if device.type not in ("cpu", "cuda", "mps", "xpu", accelerator_kind()):
         raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N, xpu or mps")
     if (device.index or 0) >= device_count(device.type):
         raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
@@ -90,7 +104,7 @@ def module_of(device: torch.device) -> Any:
 
 
 def enter(device: torch.device) -> torch.device:
-    """Make a device the current one of this process, initialised; returns it with its number."""
+    """Make a device the current one of this thread, initialised; returns it with its number."""
     if not has_streams(device):
         return device
     numbered = torch.device(device.type, device.index or 0)
@@ -125,7 +139,9 @@ def forbidden_syncs(device: torch.device) -> Iterator[bool]:
     if switch is None:
         yield False
         return
-    switch("error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that it cannot see every wait
+        switch("error")
     try:
         yield True
     finally:

@@ -76,8 +76,9 @@ def stop_counting_batches(network: nn.Module) -> None:
 
 
 def forget_counts(network: nn.Module, keys: Any) -> None:
-    """Let a checkpoint with counts of batches fit a network that keeps none. BatchNorm itself adds one to some."""
-    keys.unexpected_keys[:] = [key for key in keys.unexpected_keys if not key.endswith(".num_batches_tracked")]
+    """Let checkpoints with and without counts of batches fit: some were saved before, or by several GPUs."""
+    for listed in (keys.unexpected_keys, keys.missing_keys):
+        listed[:] = [key for key in listed if not key.endswith(".num_batches_tracked")]
 
 
 class VGG16Body(nn.Sequential):

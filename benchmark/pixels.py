@@ -17,6 +17,7 @@ from torch import Tensor
 
 from benchmark.ahead import ahead
 from benchmark.crops import RaggedBatch, Raw
+from benchmark.devices import enter
 from benchmark.sources import Images, Ragged
 from benchmark.transfer import Arrival, Sender
 
@@ -167,7 +168,7 @@ class Streamed:
             self.layout.fill(rows, host.numpy())
             return rows, sender.send(host)
 
-        with ThreadPoolExecutor(1) as thread:
+        with ThreadPoolExecutor(1, initializer=enter, initargs=(self.device,)) as thread:
             for rows, arrival in ahead(thread, send, batches, READ_AHEAD):
                 yield partial(self.arrived, rows, arrival)
 

@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 import torch
 
-from benchmark.devices import describe
+from benchmark.devices import describe, has_streams, model_of
 from benchmark.jobs import Job
+from benchmark.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("numpy", "scipy", "timm", "torch", "torchvision")
@@ -37,8 +38,29 @@ def git(*arguments: str) -> str:
 def environment(device: torch.device, threads: int, ranks: int = 1) -> str:
     """What bit-equality is promised for. A run resumed under another one says so in its table."""
     shared = f", {ranks} ranks" if ranks > 1 else ""
-    cpu = torch.backends.cpu.get_cpu_capability()
-    return f"torch {torch.__version__}, {cpu}, {describe(device)}, {threads} thread(s){shared}"
+    return f"torch {torch.__version__}, {processor()}, {describe(device)}, {threads} thread(s){shared}"
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """Return the instructions that torch uses and the processor's model: both decide how sums are split."""
+    told = Path("/proc/cpuinfo")
+    lines = (line.partition(":") for line in told.read_text().splitlines()) if told.is_file() else ()
+    facts = {name.strip(): value.strip() for name, _, value in lines}
+    model = [facts[name] for name in ("vendor_id", "cpu family", "model") if name in facts]
+    return f"{torch.backends.cpu.get_cpu_capability()} ({' '.join(model) or platform.processor()})"
+
+
+def new_models(devices: Iterable[str], store: Store) -> list[str]:
+    """Return the models of GPU, among those of `devices`, that no record of a results folder was made on."""
+    models = {model_of(device) for device in map(torch.device, devices) if has_streams(device)}
+    tasks = {manifest["task"] for manifest in (*store.manifests(), *store.paper_manifests())} if models else set()
+    for record in (record for task in sorted(tasks) for record in store.records(task)):
+        made_on = record["provenance"].get("environments", [])
+        models -= {model for model in models if any(f", {model}," in environment for environment in made_on)}
+        if not models:
+            break
+    return sorted(models)
 
 
 def provenance() -> dict[str, Any]:

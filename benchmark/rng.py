@@ -9,6 +9,8 @@ from typing import Literal
 
 import torch
 
+from benchmark.devices import accelerator_kind
+
 Purpose = Literal[
     "split",
     "initialisation",
@@ -41,11 +43,8 @@ def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int
     """
     number = stream(seed, purpose, epoch, step, rank)
     torch.default_generator.manual_seed(number)
-    accelerator = torch.accelerator.current_accelerator()
-    if accelerator is None:
-        return
-    module = torch.get_device_module(accelerator)
-    if accelerator.type == "mps":
-        module.manual_seed(number)
-    elif module.is_initialized():
+    kind = accelerator_kind()
+    if kind == "mps":
+        torch.mps.manual_seed(number)
+    elif kind != "cpu" and (module := torch.get_device_module(kind)).is_initialized():
         module.manual_seed_all(number)

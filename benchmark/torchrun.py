@@ -28,14 +28,13 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, P
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from benchmark.ahead import watch_parent
-from benchmark.devices import enter, has_streams
+from benchmark.devices import BACKENDS, enter, has_streams
 from benchmark.jobs import Job
 from benchmark.ranks import Team
 from benchmark.runner import Context, Interrupted, Report, run_job
 from benchmark.store import LOG
 from benchmark.trainer import Diverged
 
-BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
 SILENCE = timedelta(minutes=10)
 """How long a rank waits for another that has stopped without dying."""
 SECONDS_TO_BE_ENDED = 3.0

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 
+from benchmark import devices
 from benchmark.cache import Folders
 from benchmark.cells import Table
 from benchmark.cli import main
@@ -22,6 +24,8 @@ from benchmark.tables import build_tables, complete
 from methods import Registry
 from run_all import make_registry
 
+settings.register_profile("suite", deadline=None)  # a slow moment of the machine is no fault
+settings.load_profile("suite")
 ROOT = Path(__file__).resolve().parent.parent
 NOWHERE = Folders(Path("nowhere"), Path("nowhere"))
 """For tasks whose images are made in memory."""
@@ -131,6 +135,13 @@ def registry() -> Registry:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+def pretend_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Have torch say that there are so many GPUs."""
+    monkeypatch.setattr(devices, "accelerator_kind", lambda: "cuda")
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: count)
 
 
 def data_hash(task: TaskConfig) -> str:

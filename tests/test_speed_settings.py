@@ -16,7 +16,7 @@ from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from benchmark.tasks import load_task
 from methods import Registry
-from tests.conftest import NOWHERE, data_hash, run_here
+from tests.conftest import NOWHERE, data_hash, pretend_gpus, run_here
 from tests.test_trunks import results_of
 
 CPU = torch.device("cpu")
@@ -127,8 +127,7 @@ def test_a_task_that_states_its_layout_keeps_it(tiny: Path, tmp_path: Path) -> N
 
 
 def test_several_jobs_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    pretend_gpus(monkeypatch, 2)
     assert choose_devices("auto", None, 1, 3) == ["cuda:0", "cuda:1"] * 3
     assert choose_devices("cuda:1", None, 1, 2) == ["cuda:1"] * 2
     with pytest.raises(UserError, match="use --workers"):

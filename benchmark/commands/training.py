@@ -125,22 +125,12 @@ def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace, method
 
     if arguments.gpus_per_job > 1:
         check_ranks(suites, methods, on_gpus=uses_gpus(arguments))
-        check_backend(arguments)
     if arguments.ray:
         check_ray(arguments)
         return []
     threads = max(suite.task.threads for suite in suites)
     workers = 1 if arguments.workers == 0 else arguments.workers
     return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device, arguments.gpus_per_job)
-
-
-def check_backend(arguments: argparse.Namespace) -> None:
-    """Refuse to share a job among devices that torch cannot have exchange gradients."""
-    from benchmark.devices import device_kind
-    from benchmark.torchrun import BACKENDS
-
-    if not arguments.ray and (kind := device_kind(arguments.device)) not in BACKENDS:
-        raise UserError(f"--gpus-per-job: expected {', '.join(BACKENDS)}, and not {kind}; leave it out")
 
 
 def uses_gpus(arguments: argparse.Namespace) -> bool:
@@ -187,10 +177,12 @@ def run_suites(
 ) -> list[str]:
     """Run what is missing; returns a line for each job that has no result."""
     from benchmark.jobs import in_line
+    from benchmark.provenance import new_models
     from benchmark.runner import Context
 
     jobs = in_line(job for suite in suites for job in suite.jobs())
-    introduce(devices, [suite.task.name for suite in suites], store)
+    for model in new_models(devices, store):
+        say(f"first run on {model}: `python run_all.py doctor` takes two minutes and shows whether it computes right")
     check_finished(jobs, store, redo_stale=arguments.redo_stale)
     if arguments.mirror and arguments.ray:
         arguments.mirror.push()  # workers elsewhere must not find what was moved aside
@@ -213,25 +205,6 @@ def run_suites(
     if arguments.max_steps:
         print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
     return failures
-
-
-def introduce(devices: Sequence[str], tasks: Sequence[str], store: Store) -> None:
-    """Say where to look first, as long as this results folder has nothing of a kind of GPU."""
-    import torch
-
-    from benchmark.devices import has_streams, model_of
-
-    models = {model_of(device) for device in map(torch.device, devices) if has_streams(device)}
-    if not models:
-        return
-    tasks = sorted({*tasks, *(manifest["task"] for manifest in store.manifests())})
-    made_by = (record["provenance"].get("environments", []) for task in tasks for record in store.records(task))
-    for environments in made_by:
-        models -= {model for model in models if any(f", {model}," in each for each in environments)}
-        if not models:
-            return
-    for model in sorted(models):
-        say(f"first run on {model}: `python run_all.py doctor` takes two minutes and shows whether it computes right")
 
 
 def check_finished(jobs: "list[Job]", store: Store, *, redo_stale: bool) -> None:

@@ -3,7 +3,9 @@
 from collections import Counter
 from typing import Any
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 FREE = {"detach", "alias", "lift_fresh", "_unsafe_view", "empty", "empty_like", "empty_strided", "new_empty",
         "new_empty_strided", "set_", "record_stream"}  # fmt: skip
@@ -11,17 +13,22 @@ FREE = {"detach", "alias", "lift_fresh", "_unsafe_view", "empty", "empty_like", 
 
 
 class Launches(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operators that compute or copy, by name, as long as it is entered."""
+    """Counts operators that compute or copy on a kind of device, by name, as long as it is entered."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.kind = kind
         self.counts: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
-        if func.namespace != "profiler" and not func.is_view and name not in FREE:
+        if not func.is_view and name not in FREE and self.touches_device((args, result)):
             self.counts[name] += 1
-        return func(*args, **(kwargs or {}))
+        return result
+
+    def touches_device(self, values: Any) -> bool:
+        return any(isinstance(each, torch.Tensor) and each.device.type == self.kind for each in tree_leaves(values))
 
     def total(self) -> int:
         return self.counts.total()

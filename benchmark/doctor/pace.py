@@ -76,7 +76,7 @@ def measured(patient: Patient, label: str) -> dict[str, Any]:
     state.method.train()
     steps = endless_steps(trainer, state)
     seconds_for(1, steps, patient.device)
-    with Launches() as launches:
+    with Launches(patient.device.type) as launches:
         next(steps)
     found["operators"] = launches.total()
     if patient.device.type == "cuda":

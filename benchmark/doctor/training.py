@@ -14,14 +14,14 @@ from benchmark.candidate import SMALL
 from benchmark.checkpoints import read_plain
 from benchmark.cost import endless_steps
 from benchmark.data import load
-from benchmark.devices import device_count, has_streams, module_of, wait_for
+from benchmark.devices import BACKENDS, device_count, has_streams, module_of, wait_for
 from benchmark.doctor.examination import LeftOut, Patient, Result, Trouble
 from benchmark.doctor.made_up import job_of, noise, own_phase
 from benchmark.interface import Progress
 from benchmark.runner import Context
 from benchmark.sources import describe
 from benchmark.tasks import load_task
-from benchmark.torchrun import BACKENDS, run_on_ranks
+from benchmark.torchrun import run_on_ranks
 from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain, take_step
 from benchmark.units import text_from_bytes
 
@@ -136,11 +136,17 @@ def two_devices(patient: Patient) -> Result:
         raise LeftOut("there is one device")
     if device.type not in BACKENDS:
         raise LeftOut(f"torch has no way for {device.type} devices to exchange gradients")
+    shared_steps(patient)
+    return Result("two steps of a job on two devices")
+
+
+def shared_steps(patient: Patient) -> None:
+    """Two steps of a job by two processes."""
     task = load_task(SMALL_TASK)
     with tempfile.TemporaryDirectory() as folder:
         folders = Folders(Path(folder), Path(folder))
         job = job_of(task, task.baseline, patient)
         job = replace(job, max_steps=2, data_sha256=load(task.data, folders)[1])
         context = Context(Path(folder), folders, patient.methods, gpus_per_job=2)
-        run_on_ranks(job, context, torch.device(device.type, 0), lambda values: None)
-    return Result("two steps of a job on two devices")
+        first = torch.device(patient.device.type, 0)
+        run_on_ranks(job, context, first, lambda values: None)

@@ -10,6 +10,7 @@ import torch
 from benchmark.doctor.launches import Launches
 from tests.conftest import run_all, run_here
 from tests.device.conftest import NAME
+from tests.speed import launches
 from tests.test_trunks import results_of
 
 pytestmark = [pytest.mark.device, pytest.mark.usefixtures("children")]
@@ -75,7 +76,7 @@ def test_a_lost_device_ends_its_process_and_the_job_is_done_in_a_new_one(
 def test_jobs_are_not_shared_among_devices_without_a_way_to_talk(tiny: Path, tmp_path: Path, simulated: None) -> None:
     ran = run_here(*grid(tiny, tmp_path, "--gpus-per-job", 2))
     assert ran.returncode == 2
-    assert "--gpus-per-job: expected cpu, cuda, xpu, and not sim" in ran.stderr
+    assert "--gpus-per-job: expected one of cpu, cuda, xpu, and not sim" in ran.stderr
 
 
 def test_unknown_and_missing_devices(tiny: Path, tmp_path: Path, device: torch.device) -> None:
@@ -92,6 +93,10 @@ def test_a_plan_of_both_devices(tiny: Path, tmp_path: Path, device: torch.device
 def test_operators_are_counted_as_the_device_counts_them(simulated: None) -> None:
     x = torch.ones(8, 8, device="sim", requires_grad=True)
     torch.sim.reset_counters()
-    with Launches() as launches:
+    with Launches("sim") as found:
         (x @ x).relu().sum().backward()
-    assert launches.total() == torch.sim.launches() > 4
+    assert found.total() == torch.sim.launches() > 4
+
+
+def test_no_step_asks_for_more_operators_than_before(device: torch.device, simulated: None) -> None:
+    assert [row for row in launches.rows(device) if launches.missed(row)] == []

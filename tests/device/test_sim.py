@@ -4,7 +4,6 @@ import copy
 import io
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,9 +18,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.device import HERE, child_path, load
+from tests.device import child_path, load
+from tests.device.conftest import SIMULATED
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.skipif(not SIMULATED, reason="of the simulation alone")]
 
 
 @pytest.fixture(autouse=True)
@@ -743,20 +743,6 @@ def test_loading_twice_does_nothing() -> None:
         warnings.simplefilter("error")
         load()
     assert torch.sim is before
-
-
-def test_two_processes_build_at_the_same_time(tmp_path: Path) -> None:
-    package = tmp_path / "tests" / "device"
-    shutil.copytree(HERE, package, ignore=shutil.ignore_patterns("build", "__pycache__"))
-    (tmp_path / "tests" / "__init__.py").touch()
-    code = "import torch; print(torch.ones(2, device='sim').sum().item())"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(package / "site")])}
-    both = [
-        subprocess.Popen([sys.executable, "-W", "error", "-c", code], env=env, stdout=subprocess.PIPE, cwd=tmp_path)
-        for _ in range(2)
-    ]
-    assert [process.communicate()[0] for process in both] == [b"2.0\n"] * 2
-    assert len(list(package.glob("build/*/built"))) == 1
 
 
 def test_children_have_the_device_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""`doctor`: what it says of a device that is fine, of one that is not, and of the hours that it foretells."""
+
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from benchmark.commands import doctor as command
+from benchmark.doctor import batches, pace, steps, training
+from benchmark.doctor.examination import Check, LeftOut, Patient, Result, Trouble, examine
+from methods import Registry
+from tests.conftest import run_here
+
+CPU = torch.device("cpu")
+PATIENT = Patient(CPU, Registry())
+
+
+def check(work: Callable[[Patient], Result], name: str = "it") -> Check:
+    return Check(name, work, "Do this.")
+
+
+def raises(error: Exception) -> Callable[[Patient], Result]:
+    def work(patient: Patient) -> Result:
+        raise error
+
+    return work
+
+
+class TestExamination:
+    def test_every_check_is_made_whatever_the_others_find(self) -> None:
+        works = [raises(Trouble("it is wrong")), raises(ValueError("odd")), raises(LeftOut("not here"))]
+        found = [*examine(PATIENT, [*map(check, works), check(lambda patient: Result("all is well", {"n": 1}))])]
+        assert [each.state for each in found] == ["trouble", "trouble", "left out", "fine"]
+        assert [each.line() for each in found] == [
+            "✗ it: it is wrong. Do this.",
+            "✗ it: ValueError: odd. Do this.",
+            "– it: not here",
+            "✓ it: all is well",
+        ]
+        assert json.loads(json.dumps(found[3].plain()))["facts"] == {"n": 1}
+
+    def test_none_is_made_after_the_device_is_lost(self) -> None:
+        lost = raises(RuntimeError("CUDA error: unspecified launch failure"))
+        found = [*examine(PATIENT, [check(lost), check(lambda patient: Result("never reached"))])]
+        assert [each.state for each in found] == ["trouble"]
+        assert "the device is lost" in found[0].remark
+
+    def test_out_of_memory_asks_who_else_is_there(self) -> None:
+        (found,) = examine(PATIENT, [check(raises(torch.OutOfMemoryError("CUDA out of memory")))])
+        assert "is another program using the device?" in found.remark
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small network in the place of the large one, and no hours."""
+    for module in (training, pace):
+        monkeypatch.setattr(module, "LARGE", "digits")
+    monkeypatch.setattr(command, "paper_hours", lambda patient: Result("some hours"))
+
+
+def test_the_command_on_a_cpu(quick: None) -> None:
+    ran = run_here("doctor", "--device", "cpu")
+    assert ran.returncode == 0, ran.stdout
+    lines = ran.stdout.splitlines()
+    assert len(lines) == len(command.all_checks()) + 1
+    assert lines[-1].startswith("nothing is wrong")
+    assert not [line for line in lines if line.startswith("✗")]
+    assert [line for line in lines if line.startswith("✓ batches: streamed = resident = CPU")]
+
+
+def test_trouble_is_exit_code_1_and_json_has_it_all(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "repeatable", raises(Trouble("five steps of SR differ")))
+    ran = run_here("doctor", "--device", "cpu", "--json")
+    assert ran.returncode == 1
+    told = json.loads(ran.stdout)
+    assert told["environment"].startswith("torch ") and told["libraries"]["timm"]
+    by_name = {each["check"]: each for each in told["checks"]}
+    assert by_name["steps repeated"]["state"] == "trouble"
+    assert "five steps of SR differ" in by_name["steps repeated"]["remark"]
+    assert by_name["precisions"]["facts"]["losses"].keys() == {"off", "bf16", "fp16"}
+    assert "✗ steps repeated" in ran.stderr
+
+
+def test_bad_input() -> None:
+    ran = run_here("doctor", "--device", "gpu")
+    assert ran.returncode == 2
+    assert "unknown device 'gpu'" in ran.stderr
+
+
+class TestEveryCheckCanFail:
+    def test_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        epoch = batches.epoch
+        monkeypatch.setattr(batches, "epoch", lambda data, busy="": epoch(data)[:: -1 if busy else 1])
+        with pytest.raises(Trouble, match="batches differ from the CPU's"):
+            batches.batches(PATIENT)
+
+    def test_repeated_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        plain, count = steps.five_steps, itertools.count()
+
+        def drifting(candidate: Any, device: torch.device) -> dict[str, torch.Tensor]:
+            return {name: value + next(count) for name, value in plain(candidate, device).items()}
+
+        monkeypatch.setattr(steps, "five_steps", drifting)
+        with pytest.raises(Trouble, match="differ when they are repeated"):
+            steps.repeatable(PATIENT)
+
+    def test_precisions(self, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = iter([(2.0, 0), (2.0, 0), (float("nan"), 3)])
+        monkeypatch.setattr(training, "mean_loss", lambda trainer, steps: next(found))
+        with pytest.raises(Trouble, match="is nan in fp16, and 2 in fp32"):
+            training.precisions(PATIENT)
+
+    def test_going_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loaded = training.state_from_plain
+
+        def forgetful(trainer: Any, plain: dict[str, Any]) -> Any:
+            return loaded(trainer, {**plain, "optimizer": {}})
+
+        monkeypatch.setattr(training, "state_from_plain", forgetful)
+        with pytest.raises(Trouble, match="ends in other bits"):
+            training.resumes(PATIENT)
+
+
+def test_hours_are_those_of_a_plan_with_the_same_step_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "pair_of_times", lambda patient, task, facts: (0.02, 0.02))
+    found = command.paper_hours(PATIENT).facts
+    given = [f"{task}=0.02" for task in found]
+    plan = json.loads(run_here("paper", "all", "--dry-run", "--json", "--step-seconds", *given).stdout)
+    assert sum(found.values()) == pytest.approx(plan["device_hours"])
+    assert found.keys() == {task["task"] for task in plan["tasks"]}
+
+
+def test_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "has_streams", lambda device: True)
+    monkeypatch.setattr(pace, "free_bytes", lambda device: 16e9)
+    plain = {"bytes": 2e9, "idle": 0.7, "bf16": 2.0, "fp16": 1.9}
+    assert pace.suggestion(PATIENT, plain) == "--jobs-per-device 3 and --amp bf16 (other bits, so another job)"
+    assert pace.suggestion(PATIENT, {**plain, "idle": 0.1, "bf16": 1.0, "fp16": 1.1}) == "the defaults"
+    assert pace.suggestion(PATIENT, {**plain, "bytes": 7e9, "bf16": 1.0, "fp16": 1.0}) == "the defaults", "no room"
