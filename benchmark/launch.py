@@ -239,8 +239,10 @@ def why(job: Job, context: Context, device: str, error: BaseException) -> dict[s
     lost = device_lost(error)
     if lost:
         reason = f"{device} is lost to this process: {reason}"
+    values = {"died": lost or isinstance(error, RankLost), "device_lost": lost}
     try:
         context.store.write_error(job.folder, f"{traceback.format_exc()}\n{reason}\n")
     except OSError as another:
-        return {"reason": f"{reason}; and {cannot_write(another)}", "no_room": another.errno in NO_ROOM}
-    return {"reason": reason, "died": lost or isinstance(error, RankLost), "device_lost": lost}
+        reason = f"{reason}; and {cannot_write(another)}"
+        return {"reason": reason, "no_room": another.errno in NO_ROOM, "device_lost": lost}
+    return {"reason": reason, **values}

@@ -45,6 +45,7 @@ def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int
     torch.default_generator.manual_seed(number)
     kind = accelerator_kind()
     if kind == "mps":
-        torch.mps.manual_seed(number)
+        if torch.backends.mps.is_available():
+            torch.mps.manual_seed(number)
     elif kind != "cpu" and (module := torch.get_device_module(kind)).is_initialized():
         module.manual_seed_all(number)

@@ -19,7 +19,7 @@ PATIENT = Patient(CPU, Registry())
 
 
 def check(work: Callable[[Patient], Result], name: str = "it") -> Check:
-    return Check(name, work, "Do this.")
+    return Check(name, work, "Do this")
 
 
 def raises(error: Exception) -> Callable[[Patient], Result]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from benchmark.jobs import Suite
 
 HELP = "is this GPU (or CPU) right and ready? two minutes, no data needed"
-REPORT = "send the output of `doctor --json` with a report of the fault"
+REPORT = "please report it with the output of `python run_all.py doctor --json`"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,23 +59,19 @@ def all_checks() -> "list[Check]":
     from benchmark.doctor.steps import repeatable, same_as_cpu, without_syncs
     from benchmark.doctor.training import memory, precisions, resumes, two_devices
 
-    update = "Update driver and torch; if it stays, do not trust results of this device, and"
+    update = "Update driver and torch; if it stays, do not trust results of this device"
     return [
-        Check("the device", hardware, f"See whether `nvidia-smi` (or the like) knows it; then {REPORT}."),
-        Check(
-            "batches",
-            batches,
-            f"Set --data-budget so that images stay on the device, if only streamed ones are wrong. {REPORT}.",
-        ),
-        Check("steps against the CPU", same_as_cpu, f"{update} {REPORT}."),
-        Check("steps without a wait", without_syncs, f"Results are right, but slower than need be: {REPORT}."),
-        Check("steps repeated", repeatable, f"Results of this device repeat only roughly; {REPORT}."),
-        Check("precisions", precisions, f"Leave --amp off here, or, if fp32 is wrong, {update.lower()} {REPORT}."),
-        Check("save and go on", resumes, f"Do not interrupt runs on this device; {REPORT}."),
-        Check("memory", memory, f"Long runs may fail: use --retries 3 meanwhile; {REPORT}."),
-        Check("two devices", two_devices, f"Leave out --gpus-per-job; see docs/multi-gpu.md; {REPORT}."),
-        Check("pace", pace, f"{REPORT}."),
-        Check("hours", paper_hours, f"Name a smaller batch (--set batch_size=N) where memory is short; {REPORT}."),
+        Check("the device", hardware, "See whether `nvidia-smi`, or the like of another maker, knows it"),
+        Check("batches", batches, "If only streamed ones are wrong, keep images on the device: raise --data-budget"),
+        Check("steps against the CPU", same_as_cpu, update),
+        Check("steps without a wait", without_syncs, "Results are right, but take longer than they need"),
+        Check("steps repeated", repeatable, "Runs on this device repeat only roughly"),
+        Check("precisions", precisions, f"If only half precision is wrong, leave --amp off here. {update}"),
+        Check("save and go on", resumes, "Do not interrupt runs on this device"),
+        Check("memory", memory, "Long runs may end for lack of memory; --retries 3 takes them further"),
+        Check("two devices", two_devices, "Leave out --gpus-per-job (docs/multi-gpu.md)"),
+        Check("pace", pace, "Look whether other programs use the device"),
+        Check("hours", paper_hours, "Where memory is short, a smaller batch helps: --set batch_size=N"),
     ]
 
 

@@ -80,11 +80,15 @@ def diagnose(patient: Patient, check: Check) -> tuple[Literal["fine", "trouble",
     except LeftOut as reason:
         return "left out", Result(str(reason)), False
     except Trouble as trouble:
-        return "trouble", Result(f"{trouble}. {check.advice}"), False
+        return "trouble", Result(f"{trouble}. {check.advice}."), False
     except Exception as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())[:400]
         if device_lost(error):
-            return "trouble", Result(f"the device is lost ({said}); no further check is possible. {check.advice}"), True
+            return (
+                "trouble",
+                Result(f"the device is lost ({said}); no further check is possible. {check.advice}."),
+                True,
+            )
         if out_of_memory(error):
             said = f"out of memory ({said}); is another program using the device?"
-        return "trouble", Result(f"{said}. {check.advice}"), False
+        return "trouble", Result(f"{said}. {check.advice}."), False

@@ -10,12 +10,12 @@ from benchmark.config import TaskConfig
 from benchmark.cost import Paces, endless_steps, seconds_for, step_time
 from benchmark.determinism import set_precision
 from benchmark.devices import free_bytes, free_memory, has_streams, start_memory, used_memory
-from benchmark.doctor.examination import Patient, Result, Trouble
+from benchmark.doctor.examination import Patient, Result
 from benchmark.doctor.launches import Launches
 from benchmark.doctor.made_up import job_of, noise, own_phase
 from benchmark.doctor.training import LARGE, large_trainer
 from benchmark.forecast import look_ahead
-from benchmark.jobs import Job, Suite
+from benchmark.jobs import Suite
 from benchmark.sources import Facts
 from benchmark.store import Store
 from benchmark.tasks import load_task
@@ -118,16 +118,9 @@ def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
         if kind not in known:
             known[kind] = pair_of_times(patient, task, suite.facts)
         plain, other = known[kind]
-
-        def pace_of(jobs: Sequence[Job], task: TaskConfig = task, plain: float = plain, other: float = other) -> Paces:
-            reference = job_of(task, task.reference, patient).method
-            return Paces({("", "own"): [plain], (reference, "own"): [other]})
-
-        outlook = look_ahead(suite, store, pace_of, share=True)
-        needed = outlook.hours(outlook.to_run)
-        if needed is None:
-            raise Trouble(f"no step time for {task.name}")
-        found[task.name] = needed
+        paces = Paces({("", "own"): [plain], (job_of(task, task.reference, patient).method, "own"): [other]})
+        outlook = replace(look_ahead(suite, store, lambda jobs: Paces(), share=True), paces=paces)
+        found[task.name] = outlook.hours(outlook.to_run) or 0.0
     text = ", ".join(f"{name} {needed:,.0f}" for name, needed in found.items())
     return Result(
         f"about {sum(found.values()):,.0f} device-hours for all published tables ({text}), an estimate", found
