@@ -1,5 +1,6 @@
 """What a plan will cost: device-hours from the step times of earlier records, or of a few steps measured now."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from benchmark.trainer import State, Trainer, take_step
 SAME = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile", "tf32")
 """Fields of a job's identity that the time of a step depends on; of the data, the source and the size of images."""
 UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
-"""At least so many steps are measured, and more as long as these are fast."""
+"""So many steps are measured, or, where these are fast, as many as take so long."""
 
 
 @dataclass
@@ -154,9 +155,10 @@ def step_time(trainer: Trainer, state: State) -> float:
     state.method.train()
     steps = endless_steps(trainer, state)
     seconds_for(UNTIMED_STEPS, steps, trainer.device)
-    count = TIMED_STEPS
-    while (seconds := seconds_for(count, steps, trainer.device)) < TIMED_SECONDS and count < num_steps:
-        count *= 2
+    count, seconds = TIMED_STEPS, seconds_for(TIMED_STEPS, steps, trainer.device)
+    if seconds < TIMED_SECONDS:
+        count = math.ceil(count * TIMED_SECONDS / seconds)
+        seconds = seconds_for(count, steps, trainer.device)
     val = trainer.data.val
     validation = evaluation_time(trainer, state, val) if val is not None and trainer.validates(state.method) else 0.0
     return seconds / count + validation / num_steps
