@@ -19,6 +19,7 @@ examples:
   python run_all.py --datasets cifar10 --set optimizer.lr=0.05 --set method.CCL-SC.weight=1 --dry-run
   python run_all.py --plugin my_method.py --methods sr my-label --datasets digits
   python run_all.py tables --results results --coverages 100 90 80
+  python run_all.py doctor                                      is this GPU right, and how fast? two minutes, no data
   python run_all.py paper all --dry-run                         what the paper's fifteen tables need
   python run_all.py explain digits sr 90                        the runs and the test behind a cell
 

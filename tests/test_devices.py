@@ -253,12 +253,6 @@ METHOD = Frail
         records = [json.loads(path.read_text()) for path in (tmp_path / "results").rglob(RECORD)]
         assert len(records) == 2
 
-    def test_without_retries_only_its_own_job_fails(self, command: list[object], tmp_path: Path) -> None:
-        ran = run_all(*command, "--workers", 1, "--retries", 0)
-        assert ran.returncode == 1
-        assert ran.stderr.count("failed: ") == 1
-        assert len([*(tmp_path / "results").rglob(RECORD)]) == 1
-
     def test_in_one_process_the_run_ends_and_says_how_to_go_on(self, command: list[object], tmp_path: Path) -> None:
         first = run_here(*command)
         assert first.returncode == 1
