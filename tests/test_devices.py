@@ -1,6 +1,5 @@
 """What a device does to a job, as far as a CPU can show it; `tests/device/` has the rest."""
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,12 @@ from benchmark.devices import device_lost, out_of_memory
 from benchmark.networks import Network, build_network
 from benchmark.planner import plan
 from benchmark.runner import Context, run_job
-from benchmark.store import RECORD, Store
+from benchmark.store import Store
 from benchmark.tasks import load_task
 from benchmark.trainer import Trainer, trained
 from benchmark.transfer import upload, upload_together
 from methods import Registry
-from tests.conftest import NOWHERE, PLENTY, data_hash, run_all, run_here
+from tests.conftest import NOWHERE, PLENTY, data_hash, run_here
 
 CPU = torch.device("cpu")
 REGISTRY = Registry()
@@ -223,8 +222,6 @@ class Frail(Method):
     title, reference, labels = "frail", "me 2026", {"Frail": {}}
 
     def training_step(self, batch, progress):
-        with pathlib.Path(os.environ["SEEN"]).open("a") as file:
-            file.write(f"{os.getpid()}\\n")
         mark = pathlib.Path(os.environ["MARK"])
         if mark.exists():
             mark.unlink()
@@ -234,26 +231,16 @@ class Frail(Method):
 METHOD = Frail
 """
 
-    @pytest.fixture
-    def command(self, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-        plugin, mark, seen = (tmp_path / name for name in ("frail.py", "mark", "seen"))
+    def test_in_one_process_the_run_ends_and_says_how_to_go_on(
+        self, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where jobs have processes of their own, `tests/device/` shows that another takes over."""
+        plugin, mark = tmp_path / "frail.py", tmp_path / "mark"
         plugin.write_text(self.PLUGIN)
         mark.touch()
         monkeypatch.setenv("MARK", str(mark))
-        monkeypatch.setenv("SEEN", str(seen))
-        common = ["--datasets", tiny, "--plugin", plugin, "--methods", "frail", "--seeds", 2, "--device", "cpu"]
-        return [*common, "--set", "epochs=3", "--results", tmp_path / "results"]
-
-    def test_its_process_ends_and_the_job_is_tried_in_a_new_one(self, command: list[object], tmp_path: Path) -> None:
-        ran = run_all(*command, "--workers", 1)
-        assert ran.returncode == 0, ran.stderr
-        assert "lost to this process" in ran.stderr, "said where it is tried again"
-        processes = list(dict.fromkeys((tmp_path / "seen").read_text().split()))
-        assert len(processes) == 2
-        records = [json.loads(path.read_text()) for path in (tmp_path / "results").rglob(RECORD)]
-        assert len(records) == 2
-
-    def test_in_one_process_the_run_ends_and_says_how_to_go_on(self, command: list[object], tmp_path: Path) -> None:
+        chosen = ["--datasets", tiny, "--plugin", plugin, "--methods", "frail", "--seeds", 2, "--device", "cpu"]
+        command = [*chosen, "--set", "epochs=3", "--results", tmp_path / "results"]
         first = run_here(*command)
         assert first.returncode == 1
         assert "the same command continues from here" in first.stderr
