@@ -38,6 +38,7 @@ class Checkpoints:
         self.branched: Job | None = None
         self.paces: dict[str, list[float]] = {}
         self.peak_bytes = 0
+        self.operators: set[str] = set()
         self.aside = 0.0
 
     def seconds(self) -> float:
@@ -108,6 +109,7 @@ class Checkpoints:
         self.seconds_before, self.peak_bytes = plain["seconds"], plain["peak_bytes"]
         self.environments = list(dict.fromkeys([*plain["environments"], *self.environments]))
         self.codes = list(dict.fromkeys([*foreign, *self.codes]))
+        self.operators.update(plain.get("operators", []))  # which those of before do not have
 
     def save_snapshot(self, state: State) -> None:
         """For others to branch off. Which epoch was best so far counts from their own first epoch."""
@@ -131,6 +133,7 @@ class Checkpoints:
         spent = {
             "seconds": self.seconds(),
             "peak_bytes": self.peak_bytes,
+            "operators": sorted(self.operators),
             "environments": self.environments,
             "codes": self.codes,
             "checksums": self.checksums,

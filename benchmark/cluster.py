@@ -1,6 +1,5 @@
 """The same jobs on a Ray cluster. Ray places work and says when it ended; what is finished, the store says."""
 
-import os
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -65,8 +64,6 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
 
         event = outcome(job, context, device, watch, lambda: stopping)
         send()
-    if event.values.get("device_lost"):
-        os._exit(1)  # Ray would hand the next job to this process
     if context.url and event.values.get("no_room"):  # only here
         return event.kind, {"reason": f"{event.values['reason']} (on {HOST})"}
     return event.kind, event.values
@@ -227,7 +224,7 @@ class RayPool:
     def pass_on(self, event: Event) -> None:
         job, store = event.job, self.context.store
         if event.values.get("died"):
-            self.mourning.mourn(job, event.values["reason"])
+            self.mourning.mourn(job, event.values["reason"], recorded=event.values.get("device_lost", False))
         elif event.kind == "done" and not job.until and not store.has_record(job.folder):
             reason = f"nothing of it is in '{store.root}': let all nodes share that folder, or use a URL"
             self.waiting.hear(Event("failed", job, {"reason": reason}))

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark.transfer import upload
+from benchmark.transfer import upload, upload_together
 
 CHUNK = 32
 """Images resized at a time: bounds the memory of their indices and weights."""
@@ -21,9 +21,6 @@ class RaggedBatch:
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
     channels: int
-
-    def part(self, start: int, end: int) -> "RaggedBatch":
-        return RaggedBatch(self.flat, self.starts[start:end], self.sizes[start:end], self.channels)
 
 
 Raw = Tensor | RaggedBatch
@@ -48,30 +45,40 @@ def crop(raw: Raw, size: tuple[int, int]) -> Tensor:
 
 def cut(raw: RaggedBatch, boxes: NDArray[np.int64]) -> Tensor:
     """The boxes (top, left, height, width) as one tensor as large as the largest; smaller ones repeat their edge."""
+    return taken(raw, upload(addresses(raw, boxes), raw.flat.device), boxes)
+
+
+def addresses(raw: RaggedBatch, boxes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(5, B): where each box begins, how far it is to the next plane and row, and its last row and column."""
     top, left, heights, widths = boxes.T
     row = raw.sizes[:, 1]
-    where = np.stack([raw.starts + top * row + left, raw.sizes.prod(axis=1), row, heights - 1, widths - 1])
-    first, plane, row_step, last_y, last_x = upload(where, raw.flat.device)[:, :, None, None, None]
-    device = raw.flat.device
-    y = torch.arange(int(heights.max()), device=device)[:, None].minimum(last_y)
-    x = torch.arange(int(widths.max()), device=device).minimum(last_x)
+    return np.stack([raw.starts + top * row + left, raw.sizes.prod(axis=1), row, heights - 1, widths - 1])
+
+
+def taken(raw: RaggedBatch, where: Tensor, boxes: NDArray[np.int64]) -> Tensor:
+    """The boxes at these addresses on the device."""
+    first, plane, row_step, last_y, last_x = where[:, :, None, None, None]
+    device, (height, width) = raw.flat.device, boxes[:, 2:].max(axis=0).tolist()
+    y = torch.arange(height, device=device)[:, None].minimum(last_y)
+    x = torch.arange(width, device=device).minimum(last_x)
     c = torch.arange(raw.channels, device=device)[:, None, None]
     return raw.flat.take(first + plane * c + row_step * y + x)
 
 
 def resized_crop(raw: Raw, boxes: NDArray[np.int64], size: tuple[int, int]) -> Tensor:
     """Each box resized to `size` with an antialiasing triangle filter: floats, [0, 1] for uint8 images."""
-    ragged = as_ragged(raw)
-    images = torch.empty(len(boxes), ragged.channels, *size, device=ragged.flat.device)
+    ragged, lengths = as_ragged(raw), boxes[:, 2:].T.astype(np.float32)
+    device = ragged.flat.device
+    where, sides = upload_together([addresses(ragged, boxes), lengths], device)
+    images = torch.empty(len(boxes), ragged.channels, *size, device=device)
     for start in range(0, len(boxes), CHUNK):
-        part = boxes[start : start + CHUNK]
-        images[start : start + CHUNK] = resized(cut(ragged.part(start, start + CHUNK), part), part, size)
+        part = slice(start, start + CHUNK)
+        images[part] = resized(taken(ragged, where[:, part], boxes[part]), sides[:, part], size)
     return images.div_(255.0) if ragged.flat.dtype == torch.uint8 else images
 
 
-def resized(boxes: Tensor, shapes: NDArray[np.int64], size: tuple[int, int]) -> Tensor:
-    """Two matrix products: rows, then columns, of the part of each tensor that its shape says is filled."""
-    lengths = upload(shapes[:, 2:].T.astype(np.float32), boxes.device)
+def resized(boxes: Tensor, lengths: Tensor, size: tuple[int, int]) -> Tensor:
+    """Two matrix products: rows, then columns, of the part of each tensor that `lengths` (2, B) say is filled."""
     rows = triangle_weights(lengths[0], boxes.shape[2], size[0])
     columns = triangle_weights(lengths[1], boxes.shape[3], size[1])
     return rows[:, None] @ (boxes.to(torch.float32) @ columns[:, None].mT)

@@ -30,9 +30,8 @@ def set_precision(device: torch.device, tf32: bool) -> None:
 
 
 @contextmanager
-def undetermined_operators() -> Iterator[set[str]]:
-    """Collect the operators that torch warns of, each once; other warnings go their way."""
-    found: set[str] = set()
+def undetermined_operators(found: set[str]) -> Iterator[None]:
+    """Add the operators that torch warns of to `found`; other warnings go their way."""
     with warnings.catch_warnings():
         warnings.filterwarnings("always", f".*{UNDETERMINED}")
         pass_on = warnings.showwarning
@@ -45,4 +44,4 @@ def undetermined_operators() -> Iterator[set[str]]:
                 pass_on(message, *rest, **more)
 
         warnings.showwarning = note
-        yield found
+        yield

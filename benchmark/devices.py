@@ -105,12 +105,16 @@ def module_of(device: torch.device) -> Any:
 
 def enter(device: torch.device) -> torch.device:
     """Make a device the current one of this thread, initialised; returns it with its number."""
-    if not has_streams(device):
-        return device
-    numbered = torch.device(device.type, device.index or 0)
-    module_of(device).set_device(numbered)
-    module_of(device).init()  # setting alone leaves the memory statistics of some versions unusable
-    return numbered
+    device = numbered(device)
+    if has_streams(device):
+        module_of(device).set_device(device)
+        module_of(device).init()  # setting alone leaves the memory statistics of some versions unusable
+    return device
+
+
+def numbered(device: torch.device) -> torch.device:
+    """Return a device with its number: `cuda` is the first one."""
+    return torch.device(device.type, device.index or 0) if has_streams(device) else device
 
 
 def model_of(device: torch.device) -> str:
@@ -128,8 +132,10 @@ def describe(device: torch.device) -> str:
 
 def wait_for(device: torch.device) -> None:
     """Wait until a device has done all that it was asked to do."""
-    if device.type not in ("cpu", "meta"):
-        module_of(device).synchronize()
+    if has_streams(device):
+        module_of(device).synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
 
 
 @contextmanager
@@ -181,15 +187,30 @@ def used_memory(device: torch.device) -> int:
 def out_of_memory(error: BaseException) -> bool:
     """Each kind of device says it in its own way."""
     said = isinstance(error, RuntimeError) and any(
-        text in str(error) for text in ("out of memory", "can't allocate memory", "not enough memory")
+        text in str(error) for text in ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
     )
     return said or isinstance(error, (MemoryError, torch.OutOfMemoryError))
 
 
-def device_lost(error: BaseException) -> bool:
-    """Tell whether an error stays with the process: whatever it asks of the device from now on fails too."""
+def device_lost(error: BaseException, device: torch.device) -> bool:
+    """Tell whether an error stays with the process: whatever it asks of the device from now on fails too.
+
+    Kernels fail late, and the call that notices may blame another library: so the device is asked as well.
+    """
+    if out_of_memory(error):
+        return False
     broken = getattr(torch, "AcceleratorError", ())  # torch 2.8 and later
-    return not out_of_memory(error) and (isinstance(error, broken) or "CUDA error:" in str(error))
+    return isinstance(error, broken) or "CUDA error:" in str(error) or not answers(device)
+
+
+def answers(device: torch.device) -> bool:
+    """Tell whether a device that this process uses still does what it is asked."""
+    try:
+        if has_streams(device) and module_of(device).is_initialized():
+            wait_for(device)
+    except Exception:
+        return False
+    return True
 
 
 def free_memory(device: torch.device) -> None:

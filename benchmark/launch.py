@@ -236,7 +236,7 @@ def why(job: Job, context: Context, device: str, error: BaseException) -> dict[s
     if out_of_memory(error):
         reason = f"{device} is out of memory: {TO_LOWER} ({reason})"
         free_memory(torch.device(device))
-    lost = device_lost(error)
+    lost = device_lost(error, torch.device(device))
     if lost:
         reason = f"{device} is lost to this process: {reason}"
     values = {"died": lost or isinstance(error, RankLost), "device_lost": lost}

@@ -23,7 +23,7 @@ from benchmark.transfer import Arrival, Sender
 
 Rows = NDArray[np.int64]
 Take = Callable[[Tensor], Raw]
-"""Gives a batch, which may have been under way for a while, for its positions on the device."""
+"""Called with the positions of a batch on the device, gives its images. Their copy may still be under way there."""
 READ_AHEAD = 2
 """Batches of a stream that are ready or under way beside the one in use."""
 

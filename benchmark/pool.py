@@ -38,14 +38,15 @@ class Mourning:
     retries: int = 0
     deaths: Counter[Path] = field(default_factory=Counter)
 
-    def mourn(self, job: Job, reason: str) -> None:
-        """Try it again, or record what is known of the death."""
+    def mourn(self, job: Job, reason: str, *, recorded: bool = False) -> None:
+        """Try it again, or record what is known of the death, unless it has said so itself."""
         self.deaths[job.folder] += 1
         if self.deaths[job.folder] <= self.retries:
             self.waiting.postpone(job)
             self.waiting.watch(Event("retried", job, {"reason": reason}))
             return
-        self.record(job, reason)
+        if not recorded:
+            self.record(job, reason)
         self.waiting.ended(Event("failed", job, {"reason": reason}))
 
     def record(self, job: Job, reason: str) -> None:
@@ -142,7 +143,7 @@ class Pool:
         if event.kind in IDLE:
             worker.job = None
         if event.values.get("died"):
-            self.mourning.mourn(event.job, event.values["reason"])
+            self.mourning.mourn(event.job, event.values["reason"], recorded=event.values.get("device_lost", False))
         else:
             self.waiting.hear(event)
         return self.replace(worker) if event.values.get("device_lost") and self.waiting.jobs else worker

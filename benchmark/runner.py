@@ -96,10 +96,7 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report, ra
         if issubclass(method, Derived):
             record = combine(job, method, store)
         else:
-            with undetermined_operators() as operators:
-                record = train(job, context, device, report, ranks)
-            if operators:
-                record["provenance"]["undetermined_operators"] = sorted(operators)
+            record = train(job, context, device, report, ranks)
     except Diverged as error:
         made = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
         store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance() | made})
@@ -139,6 +136,8 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
         "codes": codes_of(job, [(owner, saver.codes)]),
         "weights_kept": context.keep_weights,
     }
+    if saver.operators:
+        spent["undetermined_operators"] = sorted(saver.operators)
     if saver.peak_bytes:
         spent["peak_bytes"] = saver.peak_bytes
     if ranks.size > 1:
@@ -180,7 +179,8 @@ def run_epochs(
     while state.epoch < job.last_epoch:
         before, started = state.epoch, time.monotonic()
         try:
-            state = trainer.run_epoch(state)
+            with undetermined_operators(saver.operators):
+                state = trainer.run_epoch(state)
         except Diverged:
             saver.store.write_history(saver.folder, state.history)
             raise

@@ -4,11 +4,18 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import nll_loss
+
+
+def at_label(values: Tensor, labels: Tensor) -> Tensor:
+    """The entry of each row (B, K) at its label. The gradient of `gather` would be a scatter, for which the host waits
+    for some GPUs in deterministic mode."""
+    return -nll_loss(values, labels, reduction="none")
 
 
 def label_log_probability(logits: Tensor, labels: Tensor) -> Tensor:
     """ln p_y."""
-    return torch.log_softmax(logits, 1).gather(1, labels[:, None])[:, 0]
+    return at_label(torch.log_softmax(logits, 1), labels)
 
 
 def other_log_probability(logits: Tensor, labels: Tensor) -> Tensor:

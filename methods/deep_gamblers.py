@@ -9,12 +9,13 @@ from torch import Tensor
 from benchmark.interface import Batch, Progress, Step, accuracy
 from benchmark.schema import check
 from methods._abstention import AbstentionMethod, abstention_mass
+from methods._probabilities import at_label
 
 
 def gambler_loss(outputs: Tensor, labels: Tensor, reward: float) -> Tensor:
     """−log(p_y + p_{k+1}/o) per sample, as  logsumexp(u) − logaddexp(u_y, u_{k+1} − log o), which cannot underflow."""
-    label_output = outputs.gather(1, labels[:, None])[:, 0]
-    return torch.logsumexp(outputs, 1) - torch.logaddexp(label_output, outputs[:, -1] - math.log(reward))
+    bets = torch.logaddexp(at_label(outputs, labels), outputs[:, -1] - math.log(reward))
+    return torch.logsumexp(outputs, 1) - bets
 
 
 class DeepGamblers(AbstentionMethod):

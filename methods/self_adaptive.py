@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from benchmark.interface import Batch, Progress, Step, Task, accuracy
 from benchmark.schema import check
 from methods._abstention import AbstentionMethod, abstention_mass
+from methods._probabilities import at_label
 
 
 def updated_target(target: Tensor, class_logits: Tensor, labels: Tensor, momentum: float) -> Tensor:
@@ -23,7 +24,7 @@ def updated_target(target: Tensor, class_logits: Tensor, labels: Tensor, momentu
 def sat_loss(outputs: Tensor, labels: Tensor, target: Tensor) -> Tensor:
     """−t log p_y − (1−t) log p_{k+1} per sample, p the softmax over all K+1 outputs."""
     log_p = torch.log_softmax(outputs, 1)
-    return -target * log_p.gather(1, labels[:, None])[:, 0] - (1 - target) * log_p[:, -1]
+    return -target * at_label(log_p, labels) - (1 - target) * log_p[:, -1]
 
 
 def entropy(class_logits: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from benchmark.determinism import set_precision, undetermined_operators
 from benchmark.devices import device_lost, out_of_memory
 from benchmark.networks import Network, build_network
 from benchmark.planner import plan
-from benchmark.runner import Context, run_job
+from benchmark.runner import Context, Interrupted, run_job
 from benchmark.store import Store
 from benchmark.tasks import load_task
 from benchmark.trainer import Trainer, trained
@@ -146,7 +146,8 @@ class TestPrecision:
 
 class TestUndeterminedOperators:
     def test_they_are_collected_and_other_warnings_pass(self) -> None:
-        with pytest.warns(UserWarning, match="something else"), undetermined_operators() as found:
+        found: set[str] = set()
+        with pytest.warns(UserWarning, match="something else"), undetermined_operators(found):
             for _ in range(3):
                 warnings.warn(UNDETERMINED, stacklevel=1)
             warnings.warn("something else", stacklevel=1)
@@ -156,8 +157,9 @@ class TestUndeterminedOperators:
         """Of an operator that has no such version on the CPU either."""
         before = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(True, warn_only=True)
+        found: set[str] = set()
         try:
-            with undetermined_operators() as found:
+            with undetermined_operators(found):
                 torch.zeros(4).put_(torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))
         finally:
             torch.use_deterministic_algorithms(before)
@@ -172,10 +174,17 @@ class TestUndeterminedOperators:
 
         monkeypatch.setattr(REGISTRY.get("cross_entropy"), "training_step", warning_step)
         job = job_of(tiny, "SR", "epochs=3")
+
+        def stop(values: dict[str, Any]) -> bool:
+            monkeypatch.setattr(REGISTRY.get("cross_entropy"), "training_step", step)
+            return values["epoch"] == 0
+
+        with pytest.raises(Interrupted):
+            run_job(job, Context(tmp_path, NOWHERE, REGISTRY), CPU, stop)
         run_job(job, Context(tmp_path, NOWHERE, REGISTRY), CPU, lambda values: None)
         record = Store(tmp_path).read_record(job.folder)
         assert record is not None
-        assert record["provenance"]["undetermined_operators"] == ["made_up_backward"]
+        assert record["provenance"]["undetermined_operators"] == ["made_up_backward"], "of the first epoch"
 
 
 def test_parameters_that_moving_replaces_are_still_averaged() -> None:
@@ -206,12 +215,14 @@ def test_parts_of_arrays_are_sent_whole_and_in_order() -> None:
 
 class TestLostDevice:
     def test_which_errors_it_is(self) -> None:
-        assert device_lost(RuntimeError("CUDA error: device-side assert triggered")), "torch before 2.8"
+        assert device_lost(RuntimeError("CUDA error: device-side assert triggered"), CPU), "torch before 2.8"
         if hasattr(torch, "AcceleratorError"):
-            assert device_lost(torch.AcceleratorError("an illegal memory access was encountered"))
+            assert device_lost(torch.AcceleratorError("an illegal memory access was encountered"), CPU)
         full = torch.OutOfMemoryError("CUDA out of memory. Tried …")
-        assert out_of_memory(full) and not device_lost(full)
-        assert not device_lost(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+        assert out_of_memory(full) and not device_lost(full, CPU)
+        crowded = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+        assert out_of_memory(crowded) and not device_lost(crowded, CPU)
+        assert not device_lost(RuntimeError("mat1 and mat2 shapes cannot be multiplied"), CPU)
 
     PLUGIN = """
 import os, pathlib, torch

@@ -3,13 +3,14 @@
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from benchmark.commands import doctor as command
-from benchmark.doctor import batches, pace, steps, training
+from benchmark.doctor import batches, hardware, pace, steps, training
 from benchmark.doctor.examination import Check, LeftOut, Patient, Result, Trouble, examine
 from methods import Registry
 from tests.conftest import run_here
@@ -31,13 +32,13 @@ def raises(error: Exception) -> Callable[[Patient], Result]:
 
 class TestExamination:
     def test_every_check_is_made_whatever_the_others_find(self) -> None:
-        works = [raises(Trouble("it is wrong")), raises(ValueError("odd")), raises(LeftOut("not here"))]
+        works = [raises(LeftOut("not here")), raises(Trouble("it is wrong")), raises(ValueError("odd"))]
         found = [*examine(PATIENT, [*map(check, works), check(lambda patient: Result("all is well", {"n": 1}))])]
-        assert [each.state for each in found] == ["trouble", "trouble", "left out", "fine"]
+        assert [each.state for each in found] == ["left out", "trouble", "trouble", "fine"]
         assert [each.line() for each in found] == [
+            "– it: not here",
             "✗ it: it is wrong. Do this.",
             "✗ it: ValueError: odd. Do this.",
-            "– it: not here",
             "✓ it: all is well",
         ]
         assert json.loads(json.dumps(found[3].plain()))["facts"] == {"n": 1}
@@ -71,7 +72,7 @@ def test_the_command_on_a_cpu(quick: None, monkeypatch: pytest.MonkeyPatch) -> N
     assert [line for line in lines if line.startswith("✗")] == [
         "✗ steps repeated: five steps of SR differ. Runs on this device repeat only roughly."
     ]
-    assert [line for line in lines if line.startswith("✓ batches: streamed = resident = CPU")]
+    assert [line for line in lines if line.startswith("✓ batches: streamed = resident = the CPU's")]
     told = json.loads(ran.stdout)
     assert told["environment"].startswith("torch ") and told["libraries"]["timm"]
     by_name = {each["check"]: each for each in told["checks"]}
@@ -96,8 +97,13 @@ def test_bad_input() -> None:
 class TestEveryCheckCanFail:
     def test_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
         epoch = batches.epoch
-        monkeypatch.setattr(batches, "epoch", lambda data, busy="": epoch(data)[:: -1 if busy else 1])
-        with pytest.raises(Trouble, match="batches differ from the CPU's"):
+
+        def swapped(data: Any, busy: str = "", products: int = 0) -> list[Any]:
+            first, second, *rest = epoch(data)
+            return [second, first, *rest] if busy else [first, second, *rest]
+
+        monkeypatch.setattr(batches, "epoch", swapped)
+        with pytest.raises(Trouble, match=r"2 of 7 resident batches, while .* differ from the CPU's"):
             batches.batches(PATIENT)
 
     def test_repeated_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +140,37 @@ def test_hours_are_those_of_a_plan_with_the_same_step_times(monkeypatch: pytest.
     plan = json.loads(run_here("paper", "all", "--dry-run", "--json", "--step-seconds", *given).stdout)
     assert sum(found.values()) == pytest.approx(plan["device_hours"])
     assert found.keys() == {task["task"] for task in plan["tasks"]}
+
+
+def test_hours_where_a_network_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def times(*_: Any) -> float:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(pace, "step_time", times)
+    assert "cifar10 does not fit" in command.paper_hours(PATIENT).remark
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  535.104.05  Release Build  (x@y)",
+    ],
+)
+def test_a_driver_that_torch_does_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    told = tmp_path / "version"
+    told.write_text(line)
+    monkeypatch.setattr(hardware, "DRIVER", told)
+    assert hardware.driver() == "535.104.05"
+    with pytest.raises(Trouble, match="torch sees no GPU"):
+        hardware.hardware(Patient(CPU, Registry(), "auto"))
+    assert hardware.hardware(Patient(CPU, Registry(), "cpu")).facts["device"] == "cpu", "as was asked for"
+
+
+def test_a_device_that_does_not_begin_is_not_examined_further() -> None:
+    checks = [check(raises(RuntimeError("no driver"))), check(lambda patient: Result("never reached"))]
+    (found,) = examine(PATIENT, checks)
+    assert found.state == "trouble" and "no driver" in found.facts["traceback"]
 
 
 def test_suggestions(monkeypatch: pytest.MonkeyPatch) -> None:

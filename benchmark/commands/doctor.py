@@ -28,22 +28,23 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     import torch
 
     from benchmark.determinism import make_deterministic, set_precision
-    from benchmark.devices import device_kind, device_name, enter
+    from benchmark.devices import device_kind, device_name, numbered
     from benchmark.doctor.examination import Patient, examine
     from benchmark.provenance import environment, provenance
 
     device_kind(arguments.device)
-    device = torch.device(device_name(arguments.device))
+    device = numbered(torch.device(device_name(arguments.device)))
     make_deterministic(threads := torch.get_num_threads(), device)
     set_precision(device, tf32=False)
-    patient = Patient(enter(device), make_registry([]))
+    patient = Patient(device, make_registry([]), arguments.device)
     found: list[Diagnosis] = []
     for diagnosis in examine(patient, all_checks()):
         print(diagnosis.line(), file=sys.stderr if arguments.json else sys.stdout, flush=True)
         found.append(diagnosis)
     troubles = [diagnosis for diagnosis in found if diagnosis.state == "trouble"]
     if arguments.json:
-        made = {"environment": environment(patient.device, threads), **provenance()}
+        begun = found[0].state == "fine"
+        made = {"environment": environment(device, threads) if begun else "unknown", **provenance()}
         print(json.dumps({**made, "checks": [diagnosis.plain() for diagnosis in found]}, indent=1, default=str))
     else:
         took = sum(diagnosis.seconds for diagnosis in found)
@@ -61,7 +62,11 @@ def all_checks() -> "list[Check]":
 
     update = "Update driver and torch; if it stays, do not trust results of this device"
     return [
-        Check("the device", hardware, "See whether `nvidia-smi`, or the like of another maker, knows it"),
+        Check(
+            "the device",
+            hardware,
+            "See whether `nvidia-smi` knows it, and which build of torch this is",
+        ),
         Check("batches", batches, "If only streamed ones are wrong, keep images on the device: raise --data-budget"),
         Check("steps against the CPU", same_as_cpu, update),
         Check("steps without a wait", without_syncs, "Results are right, but take longer than they need"),

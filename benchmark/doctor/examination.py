@@ -1,13 +1,14 @@
 """Checks in turn: what each one says of a device, and what to do where it finds trouble."""
 
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import torch
 
-from benchmark.devices import device_lost, free_memory, out_of_memory, wait_for
+from benchmark.devices import answers, device_lost, free_memory, out_of_memory, wait_for
 from benchmark.jobs import Methods
 
 SIGNS = {"fine": "✓", "trouble": "✗", "left out": "–"}
@@ -15,10 +16,11 @@ SIGNS = {"fine": "✓", "trouble": "✗", "left out": "–"}
 
 @dataclass(frozen=True)
 class Patient:
-    """A device, and the methods that are to run on it."""
+    """A device, the methods that are to run on it, and what the user called it."""
 
     device: torch.device
     methods: Methods
+    wanted: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,11 @@ class Result:
 
 
 class Trouble(Exception):
-    """What is wrong."""
+    """What is wrong, and numbers that show it."""
+
+    def __init__(self, what: str, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(what)
+        self.facts = facts or {}
 
 
 class LeftOut(Exception):
@@ -61,14 +67,13 @@ class Diagnosis:
 
 
 def examine(patient: Patient, checks: list[Check]) -> Iterator[Diagnosis]:
-    """Make every check, whatever the others found; none after the device is lost."""
-    for check in checks:
+    """Make every check, whatever the others found; none after the device is lost, or if it does not even begin."""
+    for index, check in enumerate(checks):
         started = time.monotonic()
         state, result, lost = diagnose(patient, check)
         yield Diagnosis(check.name, state, result.remark, round(time.monotonic() - started, 2), result.facts)
-        if lost:
+        if lost or (index == 0 and state == "trouble"):
             return
-        free_memory(patient.device)
 
 
 def diagnose(patient: Patient, check: Check) -> tuple[Literal["fine", "trouble", "left out"], Result, bool]:
@@ -76,19 +81,17 @@ def diagnose(patient: Patient, check: Check) -> tuple[Literal["fine", "trouble",
     try:
         result = check.examine(patient)
         wait_for(patient.device)
+        free_memory(patient.device)
         return "fine", result, False
     except LeftOut as reason:
         return "left out", Result(str(reason)), False
     except Trouble as trouble:
-        return "trouble", Result(f"{trouble}. {check.advice}."), False
+        return "trouble", Result(f"{trouble}. {check.advice}.", trouble.facts), not answers(patient.device)
     except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:400]
-        if device_lost(error):
-            return (
-                "trouble",
-                Result(f"the device is lost ({said}); no further check is possible. {check.advice}."),
-                True,
-            )
+        said, lost = " ".join(f"{type(error).__name__}: {error}".split())[:400], device_lost(error, patient.device)
+        if lost:
+            said = f"the device is lost ({said}); no further check is possible"
         if out_of_memory(error):
             said = f"out of memory ({said}); is another program using the device?"
-        return "trouble", Result(f"{said}. {check.advice}."), False
+            free_memory(patient.device)
+        return "trouble", Result(f"{said}. {check.advice}.", {"traceback": traceback.format_exc()}), lost

@@ -8,8 +8,8 @@ import psutil
 import torch
 
 from benchmark.ahead import cores
-from benchmark.devices import free_bytes, has_streams, module_of
-from benchmark.doctor.examination import Patient, Result
+from benchmark.devices import enter, free_bytes, has_streams, module_of
+from benchmark.doctor.examination import Patient, Result, Trouble
 from benchmark.units import text_from_bytes
 
 DRIVER = Path("/proc/driver/nvidia/version")
@@ -18,13 +18,16 @@ MPS_PROCESSES = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
 
 def hardware(patient: Patient) -> Result:
     """Name, capability, driver, libraries, precision, free memory, and whether a service shares the device."""
-    facts = {"torch": torch.__version__, **describe(patient.device), "free_bytes": free_bytes(patient.device)}
+    enter(patient.device)
+    facts = {"torch": torch.__version__, **properties(patient.device), "free_bytes": free_bytes(patient.device)}
+    if patient.wanted == "auto" and patient.device.type == "cpu" and DRIVER.is_file():
+        raise Trouble("NVIDIA's driver is here, but torch sees no GPU: is it a build for CPUs only?", facts)
     shown = {name.replace("_", " "): value for name, value in facts.items() if name != "free_bytes" and value}
     text = ", ".join(f"{name} {value}" for name, value in shown.items())
     return Result(f"{text}, {text_from_bytes(facts['free_bytes'])} free", facts)
 
 
-def describe(device: torch.device) -> dict[str, Any]:
+def properties(device: torch.device) -> dict[str, Any]:
     if not has_streams(device):
         return {"device": device.type, "instructions": torch.backends.cpu.get_cpu_capability(), "cores": cores()}
     module = module_of(device)
@@ -35,7 +38,7 @@ def describe(device: torch.device) -> dict[str, Any]:
             "CUDA": torch.version.cuda or torch.version.hip,
             "driver": driver(),
             "cuDNN": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
-            "TF32_by_default": "off for products and convolutions (task field tf32)",
+            "TF32": "on" if torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32 else "off",
             "MPS_service": "on" if mps_service() else "off",
         }
     return facts
@@ -43,7 +46,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 def driver() -> str:
     """Return the version of NVIDIA's driver, as the kernel tells it."""
-    found = re.search(r"Kernel Module\D*([\d.]+)", DRIVER.read_text()) if DRIVER.is_file() else None
+    found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", DRIVER.read_text()) if DRIVER.is_file() else None
     return found[1] if found else "unknown"
 
 

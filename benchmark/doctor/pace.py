@@ -9,7 +9,7 @@ from torch.profiler import ProfilerActivity, profile
 from benchmark.config import TaskConfig
 from benchmark.cost import Paces, endless_steps, seconds_for, step_time
 from benchmark.determinism import set_precision
-from benchmark.devices import free_bytes, free_memory, has_streams, start_memory, used_memory
+from benchmark.devices import free_bytes, free_memory, has_streams, out_of_memory, start_memory, used_memory
 from benchmark.doctor.examination import Patient, Result
 from benchmark.doctor.launches import Launches
 from benchmark.doctor.made_up import job_of, noise, own_phase
@@ -79,13 +79,12 @@ def measured(patient: Patient, label: str) -> dict[str, Any]:
     with Launches(patient.device.type) as launches:
         next(steps)
     found["operators"] = launches.total()
-    if patient.device.type == "cuda":
-        found["idle"] = max(0.0, 1 - busy_seconds(trainer, steps) / seconds)
-    return found
+    busy = busy_seconds(trainer, steps) if patient.device.type == "cuda" else 0.0
+    return found | ({"idle": max(0.0, 1 - busy / seconds)} if busy else {})
 
 
 def busy_seconds(trainer: Trainer, steps: Any) -> float:
-    """Of a step: the time in which kernels run, which a profiler sees."""
+    """Of a step: the time in which kernels run, as the profiler sees it; 0 where it is not allowed to look."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         seconds_for(PROFILED_STEPS, steps, trainer.device)
     # Operators tell the time of their kernels once more, and so do named regions.
@@ -114,30 +113,37 @@ def suggestion(patient: Patient, plain: dict[str, Any]) -> str:
 
 def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
     """Device-hours of all published tables, from a few steps of each of their networks."""
-    known: dict[Any, tuple[float, float]] = {}
-    found = {}
+    known: dict[Any, tuple[float, float] | None] = {}
+    found: dict[str, float | None] = {}
     for suite in suites:
         task, kind = suite.task, (suite.task.network, suite.facts.shape, suite.task.batch_size, suite.task.augment)
         if kind not in known:
             known[kind] = pair_of_times(patient, task, suite.facts)
-        plain, other = known[kind]
-        paces = Paces({("", "own"): [plain], (job_of(task, task.reference, patient).method, "own"): [other]})
-        outlook = replace(look_ahead(suite, store, lambda jobs: Paces(), share=True), paces=paces)
-        found[task.name] = outlook.hours(outlook.to_run) or 0.0
-    text = ", ".join(f"{name} {needed:,.0f}" for name, needed in found.items())
-    return Result(
-        f"about {sum(found.values()):,.0f} device-hours for all published tables ({text}), an estimate", found
-    )
+        times, found[task.name] = known[kind], None
+        if times is not None:
+            reference = job_of(task, task.reference, patient).method
+            paces = Paces({("", "own"): [times[0]], (reference, "own"): [times[1]]})
+            outlook = replace(look_ahead(suite, store, lambda jobs: Paces(), share=True), paces=paces)
+            found[task.name] = outlook.hours(outlook.to_run)
+    shown = {name: "does not fit" if needed is None else f"{needed:,.0f}" for name, needed in found.items()}
+    text, total = ", ".join(map(" ".join, shown.items())), sum(needed or 0.0 for needed in found.values())
+    return Result(f"about {total:,.0f} device-hours for all published tables ({text}), an estimate", found)
 
 
-def pair_of_times(patient: Patient, task: TaskConfig, facts: Facts) -> tuple[float, float]:
-    """Seconds of a step of the plain method and of the reference."""
+def pair_of_times(patient: Patient, task: TaskConfig, facts: Facts) -> tuple[float, float] | None:
+    """Seconds of a step of the plain method and of the reference; None where they do not fit into the memory."""
     batch = task.batch_size if has_streams(patient.device) else CPU_BATCH
-    small = replace(task, batch_size=batch)
-    data = noise(2 * batch, facts, patient.device)
-    seconds = []
-    for label in (task.baseline, task.reference):
-        trainer = Trainer(job_of(small, label, patient), patient.methods, data, patient.device)
-        seconds.append(step_time(trainer, own_phase(trainer)) * task.batch_size / batch)
+    small, seconds = replace(task, batch_size=batch), []
+    try:
+        data = noise(2 * batch, facts, patient.device)
+        for label in (task.baseline, task.reference):
+            trainer = Trainer(job_of(small, label, patient), patient.methods, data, patient.device)
+            seconds.append(step_time(trainer, own_phase(trainer)) * task.batch_size / batch)
+            free_memory(patient.device)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        return None
+    finally:
         free_memory(patient.device)
     return seconds[0], seconds[1]

@@ -71,7 +71,7 @@ def state_error(ours: Method, theirs: Method) -> float:
 
 def without_syncs(patient: Patient) -> Result:
     """Three steps of every label in which a wait of the host is an error."""
-    device, count = patient.device, 0
+    device, count, waiting = patient.device, 0, {}
     for candidate in candidates(patient):
         method = candidate.make().to(device).train()
         optimizer, batch = optimizer_of(method, device), moved(make_batch(method), device)
@@ -84,15 +84,18 @@ def without_syncs(patient: Patient) -> Result:
                 for index in range(3):
                     step_loss(method, optimizer, batch, index)
             except RuntimeError as error:
-                raise Trouble(f"a step of {candidate.label} waits for the device ({error})") from None
+                waiting[candidate.label] = str(error)
         count += 1
+    if waiting:
+        raise Trouble(f"steps of {', '.join(waiting)} wait for the device ({next(iter(waiting.values()))})", waiting)
     return Result(f"three steps each of {count} labels", {"labels": count})
 
 
 def repeatable(patient: Patient) -> Result:
     """Five steps twice, with dropout, equal to the bit."""
-    labels = []
-    with undetermined_operators() as operators:
+    labels: list[str] = []
+    operators: set[str] = set()
+    with undetermined_operators(operators):
         for candidate in candidates(patient):
             first, second = (five_steps(candidate, patient.device) for _ in range(2))
             if differing(first, second):

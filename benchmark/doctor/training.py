@@ -48,15 +48,16 @@ def batch_for(patient: Patient, usual: int) -> int:
 def precisions(patient: Patient) -> Result:
     """Some steps of VGG16 in single and half precision: finite, near each other."""
     label, steps = load_task(LARGE).baseline, 20 if has_streams(patient.device) else 5
-    losses, skipped = {}, 0
+    found = {}
     for amp in PRECISIONS:
-        trainer = large_trainer(patient, label, f"amp={amp}", "optimizer.lr=0.01")
-        losses[amp], skipped = mean_loss(trainer, steps)
+        found[amp] = mean_loss(large_trainer(patient, label, f"amp={amp}", "optimizer.lr=0.01"), steps)
+    losses, skipped = {amp: loss for amp, (loss, _) in found.items()}, found["fp16"][1]
+    facts = {"losses": losses, "skipped_steps": skipped}
     for amp, loss in losses.items():
         if not abs(loss - losses["off"]) < NEAR * abs(losses["off"]):
-            raise Trouble(f"the mean loss of {steps} steps is {loss:.4g} in {amp}, and {losses['off']:.4g} in fp32")
+            plain = losses["off"]
+            raise Trouble(f"the mean loss of {steps} steps is {loss:.4g} in {amp}, and {plain:.4g} in fp32", facts)
     text = ", ".join(f"{'fp32' if amp == 'off' else amp} {loss:.4f}" for amp, loss in losses.items())
-    facts = {"losses": losses, "skipped_steps": skipped}
     return Result(f"mean loss of {steps} steps {text}; {skipped} step(s) skipped in fp16", facts)
 
 

@@ -16,6 +16,8 @@ SIMULATED = NAME == "sim"
 @pytest.fixture(scope="session")
 def device() -> torch.device:
     if SIMULATED:
+        if not hasattr(torch, "AcceleratorError"):
+            pytest.skip("the simulation is written for torch 2.8 and later")
         load()
     return enter(torch.device(NAME))
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark import transfer
 from benchmark.config import AugmentConfig
 from benchmark.data import DataSet, Split
 from benchmark.devices import forbidden_syncs, wait_for
 from benchmark.doctor import batches as doctor
 from benchmark.doctor.examination import Patient, Trouble
+from benchmark.doctor.launches import Launches
 from benchmark.pixels import place
 from benchmark.sources import Images, Pictures, Ragged
 from benchmark.transfer import Lane, Sender, upload, upload_together
@@ -61,22 +61,31 @@ def test_batches_are_those_of_the_cpu(
     device: torch.device, budget: int, make: Callable[[], Pictures], name: str
 ) -> None:
     expected = epoch(data_on(CPU, PLENTY, make), CONFIGS[name])
-    assert equal(epoch(data_on(device, budget, make), CONFIGS[name]), expected, SIMULATED or name != "resized")
+    assert equal(epoch(data_on(device, budget, make), CONFIGS[name]), expected, SIMULATED)
 
 
-def test_a_step_sends_one_parcel(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make", [one_size, ragged])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_streamed_batches_are_the_resident_ones(device: torch.device, make: Callable[[], Pictures], name: str) -> None:
+    resident = [each.cpu() for each in epoch(data_on(device, PLENTY, make), CONFIGS[name])]
+    assert equal(epoch(data_on(device, 0, make), CONFIGS[name]), resident)
+
+
+def test_a_step_sends_one_parcel(device: torch.device) -> None:
     """Rows, offsets and mirrors of two views, for pictures that lie on the device."""
-    sent: list[int] = []
-    monkeypatch.setattr(transfer, "upload", lambda array, device: sent.append(array.nbytes) or upload(array, device))
-    batches = [*data_on(device, PLENTY).batches(16, 0, 0, CONFIGS["crop and flip"], 2)]
-    assert len(sent) == len(batches)
+    batches = data_on(device, PLENTY).batches(16, 0, 0, CONFIGS["crop and flip"], 2)
+    with Launches(device.type) as launches:
+        count = len([*batches])
+    assert launches.counts["_to_copy"] == (1 + 2) * count, "and each view becomes float"
 
 
 def test_no_batch_makes_the_host_wait(device: torch.device) -> None:
     for budget in (PLENTY, 0):
         batches = data_on(device, budget).batches(16, 0, 0, CONFIGS["resized"], 1)
         next(batches)
-        with forbidden_syncs(device):
+        with forbidden_syncs(device) as told:
+            if not told:
+                pytest.skip("this kind of device cannot tell")
             for _ in range(3):
                 next(batches)
 
@@ -103,7 +112,7 @@ def test_ranks_make_their_rows(device: torch.device) -> None:
         for data, how in ((data_on(device, PLENTY), (rows,)), (data_on(CPU, PLENTY), ()))
     )
     for ours, all_of_them in zip(part, whole, strict=True):
-        assert torch.equal(ours.images.cpu(), all_of_them.images[rows(len(all_of_them.labels))])
+        assert torch.allclose(ours.images.cpu(), all_of_them.images[rows(len(all_of_them.labels))], atol=1e-6)
 
 
 def waits_for_nothing(*_: object) -> None:
@@ -140,7 +149,7 @@ class TestMutants:
         expected = epoch(data_on(CPU, PLENTY))
         monkeypatch.setattr(owner, name, mutant)
         assert not equal(epoch(data_on(device, 0)), expected)
-        with pytest.raises(Trouble, match="streamed batches differ"):
+        with pytest.raises(Trouble, match=r"streamed batches, while the device is busy with .* differ"):
             doctor.batches(Patient(device, Registry()))
 
     def test_memory_that_goes_too_early(

@@ -21,7 +21,11 @@ from torch import nn
 from tests.device import child_path, load
 from tests.device.conftest import SIMULATED
 
-pytestmark = [pytest.mark.device, pytest.mark.skipif(not SIMULATED, reason="of the simulation alone")]
+pytestmark = [
+    pytest.mark.device,
+    pytest.mark.skipif(not SIMULATED, reason="of the simulation alone"),
+    pytest.mark.usefixtures("device"),
+]
 
 
 @pytest.fixture(autouse=True)

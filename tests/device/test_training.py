@@ -12,7 +12,7 @@ from benchmark import trainer as trainer_module
 from benchmark.candidate import make_batch, small, step_loss
 from benchmark.cost import step_time
 from benchmark.data import prepare
-from benchmark.devices import forbidden_syncs
+from benchmark.devices import device_lost, forbidden_syncs
 from benchmark.doctor import steps
 from benchmark.doctor.examination import Patient, Trouble
 from benchmark.jobs import Job
@@ -75,7 +75,7 @@ def test_a_label_that_waits_is_named(device: torch.device, monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(waiting, "training_step", with_a_look)
-    with pytest.raises(Trouble, match="a step of Focal waits for the device"):
+    with pytest.raises(Trouble, match="steps of Focal, Adaptive Focal wait for the device"):
         steps.without_syncs(Patient(device, REGISTRY))
 
 
@@ -87,13 +87,30 @@ def test_no_epoch_waits(tiny: Path, device: torch.device, budget: int, settings:
     state = trainer.start()
     while state.epoch <= trainer.job.warmup_epochs:
         state = trainer.run_epoch(state)
-    with forbidden_syncs(device):
+    with forbidden_syncs(device) as told:
+        if not told:
+            pytest.skip("this kind of device cannot tell")
         trainer.train_epoch(state)
 
 
-def test_steps_against_the_cpu(device: torch.device) -> None:
+def test_steps_against_the_cpu(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     found = steps.same_as_cpu(Patient(device, REGISTRY))
     assert found.facts["largest_difference"] == 0 or not SIMULATED
+    monkeypatch.setattr(steps, "one_step", lambda method: float(next(method.parameters()).device == CPU))
+    with pytest.raises(Trouble, match="differs from the CPU's by 1"):
+        steps.same_as_cpu(Patient(device, REGISTRY))
+
+
+def test_a_kernel_that_fails_late_is_a_lost_device(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What notices it may blame another library."""
+    blamed = RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")
+    assert not device_lost(blamed, device)
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("unspecified launch failure")
+
+    monkeypatch.setattr(torch.get_device_module(device), "synchronize", fails)
+    assert device_lost(blamed, device)
 
 
 class Killed(Exception):
