@@ -18,8 +18,6 @@ from benchmark.errors import UserError
 
 DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {"channels_last": True}, "mps": {}}
 """Settings of a task that a device suggests. Precision is never among them: the paper's is single."""
-
-
 BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
 """By what devices of a kind exchange gradients."""
 
