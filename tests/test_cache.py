@@ -133,6 +133,7 @@ def test_each_way_to_read_a_source_has_a_cache_of_its_own() -> None:
 
 DAMAGES = {
     "flipped bit": lambda content: content[:-7] + bytes([content[-7] ^ 1]) + content[-6:],
+    "no digit any more": lambda content: content[:-7] + b"`" + content[-6:],
     "cut short": lambda content: content[: len(content) // 2],
     "longer": lambda content: content + b"x",
     "empty": lambda content: b"",
