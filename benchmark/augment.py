@@ -29,7 +29,7 @@ class Draws(Generic[Numbers]):
     """What is random about one view of a batch; None where the augmentation is off."""
 
     offsets: Numbers | None = None
-    """(2, B, 1), integers: top and left of the crop from the padded image."""
+    """(B, 2, 1), integers: top and left of the crop from the padded image."""
     mirrored: Numbers | None = None
     """(B, 1), booleans."""
     factors: Numbers | None = None
@@ -41,10 +41,7 @@ class Draws(Generic[Numbers]):
 
     def part(self, rows: slice) -> Self:
         """Those of some images of the batch."""
-        chosen = {name: array[rows] for name, array in vars(self).items() if array is not None}
-        if "offsets" in chosen:
-            chosen["offsets"] = vars(self)["offsets"][:, rows]
-        return type(self)(**chosen)
+        return type(self)(**{name: array[rows] for name, array in vars(self).items() if array is not None})
 
     def arrays(self) -> dict[str, Numbers]:
         """What the device is to have, by field."""
@@ -60,7 +57,9 @@ def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Gener
     count = len(sizes)
     offsets = mirrored = boxes = factors = order = None
     if config.crop_padding or config.flip:
-        offsets = torch.randint(0, 2 * config.crop_padding + 1, (2, count, 1), generator=generator).numpy()
+        offsets = (
+            torch.randint(0, 2 * config.crop_padding + 1, (2, count, 1), generator=generator).transpose(0, 1).numpy()
+        )
         mirrored = (torch.rand(count, 1, generator=generator) < (0.5 if config.flip else 0.0)).numpy()
     if config.random_resized_crop:
         boxes = random_boxes(sizes, config.crop_scale, generator)
@@ -114,9 +113,9 @@ def view(raw: Raw, config: AugmentConfig, draws: Draws[Tensor], size: tuple[int,
 def padded_crop(images: Tensor, offsets: Tensor, mirrored: Tensor, padding: int) -> Tensor:
     """A crop of the zero-padded image, flipped where `mirrored`: one gather, in which every pixel names its origin."""
     count, channels, height, width = images.shape
-    rows = offsets[0] + torch.arange(height, device=images.device)
+    rows = offsets[:, 0] + torch.arange(height, device=images.device)
     columns = torch.arange(width, device=images.device)
-    columns = offsets[1] + torch.where(mirrored, width - 1 - columns, columns)
+    columns = offsets[:, 1] + torch.where(mirrored, width - 1 - columns, columns)
     source = rows[:, :, None] * (width + 2 * padding) + columns[:, None, :]
     source = source.view(count, 1, height * width).expand(count, channels, height * width)
     padded = pad(images, (padding,) * 4).view(count, channels, -1)

@@ -99,6 +99,11 @@ def make_batch(method: Method, size: int = BATCH, start: int = 0, labels: Tensor
     return Batch(views, torch.arange(size) % NUM_CLASSES if labels is None else labels, torch.arange(size) + start)
 
 
+def moved(batch: Batch, device: torch.device, dtype: torch.dtype = torch.float32) -> Batch:
+    views = tuple(view.to(device, dtype) for view in batch.views)
+    return Batch(views, batch.labels.to(device), batch.indices.to(device))
+
+
 def step_loss(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, index: int = 0) -> Tensor:
     """The loss of one step as the trainer takes it."""
     return take_step(method, optimizer, batch, 0, Progress(0, 4, index, 4)).loss.detach()

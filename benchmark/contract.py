@@ -24,6 +24,7 @@ from benchmark.candidate import (
     images,
     loss_of,
     make_batch,
+    moved,
     own_state,
     part,
     random_logits,
@@ -169,8 +170,7 @@ def no_host_sync(candidate: Candidate) -> None:
     """On the meta device there are no values to wait for: whatever needs one raises."""
     method = candidate.make(device="meta", dropout=0.5).train()
     optimizer = torch.optim.SGD(trained(method), lr=0.05, momentum=0.9)
-    batch = make_batch(method)
-    batch = Batch(tuple(v.to("meta") for v in batch.views), batch.labels.to("meta"), batch.indices.to("meta"))
+    batch = moved(make_batch(method), torch.device("meta"))
     with no_host_syncs():
         for index in range(2):
             try:

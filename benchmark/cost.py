@@ -12,7 +12,7 @@ import torch
 from benchmark.cache import Folders
 from benchmark.data import Split, batch_bounds, prepare
 from benchmark.devices import data_budget, wait_for
-from benchmark.interface import Progress
+from benchmark.interface import Progress, Step
 from benchmark.jobs import Job, Methods
 from benchmark.provenance import process_age
 from benchmark.runner import prepare_device
@@ -164,7 +164,7 @@ def step_time(trainer: Trainer, state: State) -> float:
     return seconds / count + validation / num_steps
 
 
-def endless_steps(trainer: Trainer, state: State) -> Iterator[None]:
+def endless_steps(trainer: Trainer, state: State) -> Iterator[Step]:
     """Take a step each time; the epoch begins anew when its batches are used up."""
     task, seed = trainer.job.task, trainer.job.seed
     num_steps = len(trainer.data.batch_sizes(task.batch_size))
@@ -172,11 +172,10 @@ def endless_steps(trainer: Trainer, state: State) -> Iterator[None]:
         batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
         for index, batch in enumerate(batches):
             progress = Progress(state.epoch, task.epochs, index, num_steps)
-            take_step(state.method, state.optimizer, batch, seed, progress, state.scaler)
-            yield
+            yield take_step(state.method, state.optimizer, batch, seed, progress, state.scaler)
 
 
-def seconds_for(count: int, steps: Iterator[None], device: torch.device) -> float:
+def seconds_for(count: int, steps: Iterator[Step], device: torch.device) -> float:
     """Of so many steps. The host waits for the device before and after them, and never in between."""
     wait_for(device)
     started = time.perf_counter()

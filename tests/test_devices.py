@@ -16,27 +16,21 @@ from benchmark.data import prepare
 from benchmark.determinism import set_precision, undetermined_operators
 from benchmark.devices import device_lost, out_of_memory
 from benchmark.networks import Network, build_network
-from benchmark.planner import plan
 from benchmark.runner import Context, Interrupted, run_job
 from benchmark.store import Store
-from benchmark.tasks import load_task
 from benchmark.trainer import Trainer, trained
 from benchmark.transfer import upload, upload_together
 from methods import Registry
-from tests.conftest import NOWHERE, PLENTY, data_hash, run_here
+from tests.conftest import NOWHERE, PLENTY, run_here
+from tests.test_speed_settings import make_job
 
 CPU = torch.device("cpu")
 REGISTRY = Registry()
 UNDETERMINED = "made_up_backward does not have a deterministic implementation, but you set 'torch.use_det…'"
 
 
-def job_of(tiny: Path, label: str, *overrides: str) -> Any:
-    task = load_task(str(tiny), overrides)
-    return plan(task, [label], [0], REGISTRY, data_hash(task))[0].jobs[0]
-
-
 def trainer_of(tiny: Path, label: str, *overrides: str) -> Trainer:
-    job = job_of(tiny, label, *overrides)
+    job = make_job(tiny, label, *overrides)
     return Trainer(job, REGISTRY, prepare(job.task.data, NOWHERE, 0, CPU, PLENTY), CPU)
 
 
@@ -117,8 +111,8 @@ class TestCountsOfBatches:
 
 class TestPrecision:
     def test_it_is_part_of_the_id_only_where_it_is_on(self, tiny: Path) -> None:
-        assert job_of(tiny, "SR", "tf32=false").id == job_of(tiny, "SR").id
-        assert job_of(tiny, "SR", "tf32=true").id != job_of(tiny, "SR").id
+        assert make_job(tiny, "SR", "tf32=false").id == make_job(tiny, "SR").id
+        assert make_job(tiny, "SR", "tf32=true").id != make_job(tiny, "SR").id
 
     def test_convolutions_and_products_follow_it_and_the_environment_says_so(
         self, monkeypatch: pytest.MonkeyPatch
@@ -139,7 +133,7 @@ class TestPrecision:
         asked: list[bool] = []
         monkeypatch.setattr("benchmark.runner.set_precision", lambda device, tf32: asked.append(tf32))
         for setting in ("false", "true"):
-            job = job_of(tiny, "SR", f"tf32={setting}", "epochs=3")
+            job = make_job(tiny, "SR", f"tf32={setting}", "epochs=3")
             run_job(job, Context(tmp_path, NOWHERE, REGISTRY), CPU, lambda values: None)
         assert asked == [False, True]
 
@@ -173,7 +167,7 @@ class TestUndeterminedOperators:
             return step(self, *arguments)
 
         monkeypatch.setattr(REGISTRY.get("cross_entropy"), "training_step", warning_step)
-        job = job_of(tiny, "SR", "epochs=3")
+        job = make_job(tiny, "SR", "epochs=3")
 
         def stop(values: dict[str, Any]) -> bool:
             monkeypatch.setattr(REGISTRY.get("cross_entropy"), "training_step", step)

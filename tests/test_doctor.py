@@ -134,7 +134,7 @@ class TestEveryCheckCanFail:
 
 
 def test_hours_are_those_of_a_plan_with_the_same_step_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "pair_of_times", lambda patient, task, facts: (0.02, 0.02))
+    monkeypatch.setattr(pace, "pair_of_times", lambda patient, task: (0.02, 0.02))
     found = command.paper_hours(PATIENT).facts
     given = [f"{task}=0.02" for task in found]
     plan = json.loads(run_here("paper", "all", "--dry-run", "--json", "--step-seconds", *given).stdout)

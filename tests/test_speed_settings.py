@@ -76,9 +76,13 @@ class Killed(Exception):
 @pytest.mark.parametrize("settings", [("amp=fp16",), ("amp=bf16", "channels_last=true"), ("channels_last=true",)])
 @pytest.mark.parametrize("label", ["SAT", "CCL-SC"])
 def test_a_killed_job_resumes_to_the_bit(tiny: Path, tmp_path: Path, label: str, settings: tuple[str, ...]) -> None:
-    job = make_job(tiny, label, *settings)
-    whole, broken = (Context(tmp_path / name, NOWHERE, REGISTRY) for name in ("whole", "broken"))
-    run_job(job, whole, CPU, lambda values: None)
+    assert_resumes(make_job(tiny, label, *settings), tmp_path, CPU)
+
+
+def assert_resumes(job: Job, folder: Path, device: torch.device) -> None:
+    """Killed twice, a job ends in the bits of one that was not."""
+    whole, broken = (Context(folder / name, NOWHERE, REGISTRY) for name in ("whole", "broken"))
+    run_job(job, whole, device, lambda values: None)
     for last in (0, 2):
 
         def kill(values: dict[str, Any], last: int = last) -> None:
@@ -86,9 +90,9 @@ def test_a_killed_job_resumes_to_the_bit(tiny: Path, tmp_path: Path, label: str,
                 raise Killed
 
         with pytest.raises(Killed):
-            run_job(job, broken, CPU, kill)
-    run_job(job, broken, CPU, lambda values: None)
-    assert results_of(tmp_path / "whole") == results_of(tmp_path / "broken")
+            run_job(job, broken, device, kill)
+    run_job(job, broken, device, lambda values: None)
+    assert results_of(folder / "whole") == results_of(folder / "broken")
 
 
 def test_branched_equals_unbranched_in_half_precision(tiny: Path, tmp_path: Path) -> None:

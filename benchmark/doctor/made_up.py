@@ -9,15 +9,18 @@ import torch
 
 from benchmark.config import TaskConfig
 from benchmark.data import DataSet, Split
+from benchmark.devices import has_streams
 from benchmark.doctor.examination import Patient
+from benchmark.interface import Method
 from benchmark.jobs import Job
 from benchmark.pixels import place
 from benchmark.planner import plan
-from benchmark.sources import Facts, Images
+from benchmark.sources import Facts, Images, describe
 from benchmark.trainer import State, Trainer
 
 PLENTY = 10**15
 """A budget that holds everything."""
+CPU_BATCH = 8
 
 
 def noise(count: int, facts: Facts, device: torch.device, budget: int = PLENTY) -> DataSet:
@@ -37,6 +40,18 @@ def job_of(task: TaskConfig, label: str, patient: Patient, **settings: Any) -> J
     return replace(job, config={**job.config, **known}, warmup_epochs=warmup)
 
 
+def batch_for(task: TaskConfig, patient: Patient) -> int:
+    """A processor gets a small part of a batch: enough to see that it computes, and how fast."""
+    return task.batch_size if has_streams(patient.device) else CPU_BATCH
+
+
+def trainer_for(task: TaskConfig, label: str, patient: Patient) -> Trainer:
+    """A label of a task, on noise."""
+    small = replace(task, batch_size=batch_for(task, patient))
+    data = noise(4 * small.batch_size, describe(task.data), patient.device)
+    return Trainer(job_of(small, label, patient), patient.methods, data, patient.device)
+
+
 def own_phase(trainer: Trainer) -> State:
     """The state of a method at the beginning of what it trains itself."""
     state = trainer.start()
@@ -45,8 +60,6 @@ def own_phase(trainer: Trainer) -> State:
 
 def trainable_labels(patient: Patient) -> Iterator[tuple[str, str]]:
     """Every label that trains something, with the file of its method."""
-    from benchmark.interface import Method
-
     for name in patient.methods.names():
         method = patient.methods.get(name)
         if issubclass(method, Method) and method.starts_from is None:

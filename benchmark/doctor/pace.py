@@ -12,22 +12,19 @@ from benchmark.determinism import set_precision
 from benchmark.devices import free_bytes, free_memory, has_streams, out_of_memory, start_memory, used_memory
 from benchmark.doctor.examination import Patient, Result
 from benchmark.doctor.launches import Launches
-from benchmark.doctor.made_up import job_of, noise, own_phase
+from benchmark.doctor.made_up import job_of, own_phase, trainer_for
 from benchmark.doctor.training import LARGE, large_trainer
 from benchmark.forecast import look_ahead
 from benchmark.jobs import Suite
-from benchmark.sources import Facts
 from benchmark.store import Store
 from benchmark.tasks import load_task
-from benchmark.trainer import Trainer
+from benchmark.trainer import State, Trainer
 
 PROFILED_STEPS = 5
 MOST_JOBS = 8
 """That share a GPU: beyond, they get into each other's way."""
 WORTH_IT = 1.2
 """How much faster another precision must be to be suggested."""
-CPU_BATCH = 8
-"""Of a slow device only a part of a batch is measured, and reckoned up."""
 
 
 def pace(patient: Patient) -> Result:
@@ -38,7 +35,8 @@ def pace(patient: Patient) -> Result:
         facts[label] = measured(patient, label)
     plain = facts[task.baseline]
     for name, overrides in faster_ways(patient).items():
-        plain[name] = 1e-3 * plain["milliseconds"] / time_of(patient, task.baseline, *overrides)
+        trainer = large_trainer(patient, task.baseline, *overrides)
+        plain[name] = 1e-3 * plain["milliseconds"] / time_of(trainer, own_phase(trainer), task)
     facts["suggested"] = suggestion(patient, plain)
     steps = "; ".join(step_text(label, facts[label]) for label in (task.baseline, task.reference))
     gains = ", ".join(f"{name} ×{plain[name]:.1f}" for name in faster_ways(patient))
@@ -54,28 +52,27 @@ def faster_ways(patient: Patient) -> dict[str, list[str]]:
     return {**tf32, "bf16": ["amp=bf16"], "fp16": ["amp=fp16"]}
 
 
-def time_of(patient: Patient, label: str, *overrides: str) -> float:
-    """Seconds of a step of the large task."""
-    trainer = large_trainer(patient, label, *overrides, batch_size=None if has_streams(patient.device) else CPU_BATCH)
-    set_precision(patient.device, trainer.job.task.tf32)
+def time_of(trainer: Trainer, state: State, usual: TaskConfig) -> float:
+    """Seconds of a step with the batch that a task usually has."""
+    task = trainer.job.task
+    set_precision(trainer.device, task.tf32)
     try:
-        return step_time(trainer, own_phase(trainer)) * load_task(LARGE).batch_size / trainer.job.task.batch_size
+        return step_time(trainer, state) * usual.batch_size / task.batch_size
     finally:
-        set_precision(patient.device, tf32=False)
-        free_memory(patient.device)
+        set_precision(trainer.device, tf32=False)
+        free_memory(trainer.device)
 
 
 def measured(patient: Patient, label: str) -> dict[str, Any]:
     start_memory(patient.device)
-    seconds = time_of(patient, label)
+    trainer = large_trainer(patient, label)
+    state = own_phase(trainer)
+    seconds = time_of(trainer, state, load_task(LARGE))
     found = {"milliseconds": 1e3 * seconds, "bytes": used_memory(patient.device)}
     if not has_streams(patient.device):
         return found
-    trainer = large_trainer(patient, label)
-    state = own_phase(trainer)
-    state.method.train()
     steps = endless_steps(trainer, state)
-    seconds_for(1, steps, patient.device)
+    next(steps)
     with Launches(patient.device.type) as launches:
         next(steps)
     found["operators"] = launches.total()
@@ -118,7 +115,7 @@ def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
     for suite in suites:
         task, kind = suite.task, (suite.task.network, suite.facts.shape, suite.task.batch_size, suite.task.augment)
         if kind not in known:
-            known[kind] = pair_of_times(patient, task, suite.facts)
+            known[kind] = pair_of_times(patient, task)
         times, found[task.name] = known[kind], None
         if times is not None:
             reference = job_of(task, task.reference, patient).method
@@ -130,20 +127,13 @@ def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
     return Result(f"about {total:,.0f} device-hours for all published tables ({text}), an estimate", found)
 
 
-def pair_of_times(patient: Patient, task: TaskConfig, facts: Facts) -> tuple[float, float] | None:
+def pair_of_times(patient: Patient, task: TaskConfig) -> tuple[float, float] | None:
     """Seconds of a step of the plain method and of the reference; None where they do not fit into the memory."""
-    batch = task.batch_size if has_streams(patient.device) else CPU_BATCH
-    small, seconds = replace(task, batch_size=batch), []
     try:
-        data = noise(2 * batch, facts, patient.device)
-        for label in (task.baseline, task.reference):
-            trainer = Trainer(job_of(small, label, patient), patient.methods, data, patient.device)
-            seconds.append(step_time(trainer, own_phase(trainer)) * task.batch_size / batch)
-            free_memory(patient.device)
+        trainers = (trainer_for(task, label, patient) for label in (task.baseline, task.reference))
+        plain, other = (time_of(trainer, own_phase(trainer), task) for trainer in trainers)
     except Exception as error:
         if not out_of_memory(error):
             raise
         return None
-    finally:
-        free_memory(patient.device)
-    return seconds[0], seconds[1]
+    return plain, other

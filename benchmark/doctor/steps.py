@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import torch
 
-from benchmark.candidate import EPOCH, Candidate, differing, make_batch, small, step_loss, train
+from benchmark.candidate import EPOCH, Candidate, differing, make_batch, moved, small, step_loss, train
 from benchmark.determinism import undetermined_operators
 from benchmark.devices import forbidden_syncs, has_streams, wait_for
 from benchmark.doctor.examination import LeftOut, Patient, Result, Trouble
 from benchmark.doctor.made_up import trainable_labels
-from benchmark.interface import Batch, Method
+from benchmark.interface import Method
 from benchmark.trainer import trained
 
 SMALL_ERROR = 1e-7
@@ -20,11 +20,6 @@ SMALL_ERROR = 1e-7
 def candidates(patient: Patient) -> Iterator[Candidate]:
     for label, name in trainable_labels(patient):
         yield small(patient.methods.get(name), label)
-
-
-def moved(batch: Batch, device: torch.device, dtype: torch.dtype = torch.float32) -> Batch:
-    views = tuple(view.to(device, dtype) for view in batch.views)
-    return Batch(views, batch.labels.to(device), batch.indices.to(device))
 
 
 def optimizer_of(method: Method, device: torch.device) -> torch.optim.Optimizer:

@@ -3,8 +3,9 @@
 import io
 import tempfile
 from dataclasses import replace
-from itertools import product
+from itertools import islice, pairwise, product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -16,13 +17,12 @@ from benchmark.cost import endless_steps
 from benchmark.data import load
 from benchmark.devices import BACKENDS, device_count, has_streams, module_of, wait_for
 from benchmark.doctor.examination import LeftOut, Patient, Result, Trouble
-from benchmark.doctor.made_up import job_of, noise, own_phase
-from benchmark.interface import Progress
+from benchmark.doctor.made_up import job_of, noise, own_phase, trainer_for
 from benchmark.runner import Context
 from benchmark.sources import describe
 from benchmark.tasks import load_task
 from benchmark.torchrun import run_on_ranks
-from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain, take_step
+from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
 from benchmark.units import text_from_bytes
 
 LARGE, SMALL_TASK = "cifar100", "digits"
@@ -31,18 +31,9 @@ NEAR = 0.1
 """Relative difference of the mean loss that other precisions may have."""
 
 
-def large_trainer(patient: Patient, label: str, *overrides: str, batch_size: int | None = None) -> Trainer:
+def large_trainer(patient: Patient, label: str, *overrides: str) -> Trainer:
     """VGG16 on pictures of the size of CIFAR's."""
-    task = load_task(LARGE, ["channels_last=true", *overrides])
-    task = replace(task, batch_size=batch_size or batch_for(patient, task.batch_size))
-    facts = describe(task.data)
-    data = noise(4 * task.batch_size, facts, patient.device)
-    return Trainer(job_of(task, label, patient), patient.methods, data, patient.device)
-
-
-def batch_for(patient: Patient, usual: int) -> int:
-    """A processor gets a small part of a batch: enough to see that it computes."""
-    return usual if has_streams(patient.device) else 4
+    return trainer_for(load_task(LARGE, ["channels_last=true", *overrides]), label, patient)
 
 
 def precisions(patient: Patient) -> Result:
@@ -63,17 +54,13 @@ def precisions(patient: Patient) -> Result:
 
 def mean_loss(trainer: Trainer, steps: int) -> tuple[float, int]:
     """And how many steps had infinite gradients and were skipped."""
-    state, task = trainer.start(), trainer.job.task
+    state = trainer.start()
     state.method.train()
-    total, skipped = 0.0, 0
-    for index in range(steps):
-        epoch, step = divmod(index, 4)
-        batch = [*trainer.data.batches(task.batch_size, 0, epoch, task.augment, state.method.num_views)][step]
-        before = state.scaler.get_scale() if state.scaler else 0.0
-        taken = take_step(state.method, state.optimizer, batch, 0, Progress(epoch, 5, step, 4), state.scaler)
-        total += float(taken.loss.detach())
-        skipped += state.scaler is not None and state.scaler.get_scale() < before
-    return total / steps, skipped
+    losses, scales = [], [state.scaler.get_scale() if state.scaler else 1.0]
+    for step in islice(endless_steps(trainer, state), steps):
+        losses.append(float(step.loss.detach()))
+        scales.append(state.scaler.get_scale() if state.scaler else 1.0)
+    return fmean(losses), sum(after < before for before, after in pairwise(scales))
 
 
 def resumes(patient: Patient) -> Result:

@@ -9,36 +9,29 @@ import pytest
 import torch
 
 from benchmark import trainer as trainer_module
-from benchmark.candidate import make_batch, small, step_loss
+from benchmark.candidate import make_batch, moved, small, step_loss
 from benchmark.cost import step_time
 from benchmark.data import prepare
 from benchmark.devices import device_lost, forbidden_syncs
 from benchmark.doctor import steps
 from benchmark.doctor.examination import Patient, Trouble
 from benchmark.jobs import Job
-from benchmark.planner import plan
 from benchmark.runner import Context, run_job
 from benchmark.store import Store
-from benchmark.tasks import load_task
 from benchmark.trainer import Trainer, trained
 from methods import Registry
-from tests.conftest import NOWHERE, data_hash
+from tests.conftest import NOWHERE
 from tests.device.conftest import SIMULATED
+from tests.test_speed_settings import assert_resumes, make_job
 from tests.test_trunks import results_of
 
 pytestmark = pytest.mark.device
 CPU, PLENTY, REGISTRY = torch.device("cpu"), 10**12, Registry()
 ADAM = ("optimizer.name=adam", "optimizer.momentum=0", "optimizer.lr=0.002")
-FEW_EPOCHS = ("--set", "epochs=3")
 
 
-def job_of(tiny: Path, label: str, *overrides: str) -> Job:
-    task = load_task(str(tiny), overrides)
-    return plan(task, [label], [0], REGISTRY, data_hash(task))[0].jobs[0]
-
-
-def run(job: Job, folder: Path, device: torch.device, report: Any = lambda values: None, **how: Any) -> None:
-    run_job(job, Context(folder, NOWHERE, REGISTRY, **how), device, report)
+def run(job: Job, folder: Path, device: torch.device, **how: Any) -> None:
+    run_job(job, Context(folder, NOWHERE, REGISTRY, **how), device, lambda values: None)
 
 
 def trainer_on(device: torch.device, job: Job, budget: int = PLENTY) -> Trainer:
@@ -51,7 +44,7 @@ def test_training_is_that_of_the_cpu(
 ) -> None:
     """Resident and streamed to the bit; a real device has its own rounding, but the same of both."""
     monkeypatch.setattr(trainer_module, "has_streams", lambda device: True)  # so that the CPU's optimiser is fused too
-    job = job_of(tiny, label, "network.dropout=0", "data.val=0.1", "channels_last=true")
+    job = make_job(tiny, label, "network.dropout=0", "data.val=0.1", "channels_last=true")
     for name, where, budget in (("cpu", CPU, PLENTY), ("resident", device, PLENTY), ("streamed", device, 0)):
         run(job, tmp_path / name, where, budget=budget)
     assert results_of(tmp_path / "resident") == results_of(tmp_path / "streamed")
@@ -83,7 +76,7 @@ def test_a_label_that_waits_is_named(device: torch.device, monkeypatch: pytest.M
 @pytest.mark.parametrize("settings", [(), ("amp=fp16",), ADAM], ids=["off", "fp16", "adam"])
 def test_no_epoch_waits(tiny: Path, device: torch.device, budget: int, settings: tuple[str, ...]) -> None:
     """As the trainer takes them: images, steps, sums of the logs."""
-    trainer = trainer_on(device, job_of(tiny, "CCL-SC", "data.val=0", *settings), budget)
+    trainer = trainer_on(device, make_job(tiny, "CCL-SC", "data.val=0", *settings), budget)
     state = trainer.start()
     while state.epoch <= trainer.job.warmup_epochs:
         state = trainer.run_epoch(state)
@@ -113,10 +106,6 @@ def test_a_kernel_that_fails_late_is_a_lost_device(device: torch.device, monkeyp
     assert device_lost(blamed, device)
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.parametrize(
     "settings", [(), ("amp=fp16",), ADAM, (*ADAM, "amp=fp16")], ids=["sgd", "fp16", "adam", "both"]
 )
@@ -124,22 +113,11 @@ class Killed(Exception):
 def test_a_killed_job_resumes_to_the_bit(
     tiny: Path, tmp_path: Path, device: torch.device, label: str, settings: tuple[str, ...]
 ) -> None:
-    job = job_of(tiny, label, *settings)
-    run(job, tmp_path / "whole", device)
-    for last in (0, 2):
-
-        def kill(values: dict[str, Any], last: int = last) -> None:
-            if values["epoch"] > last:
-                raise Killed
-
-        with pytest.raises(Killed):
-            run(job, tmp_path / "broken", device, kill)
-    run(job, tmp_path / "broken", device)
-    assert results_of(tmp_path / "whole") == results_of(tmp_path / "broken")
+    assert_resumes(make_job(tiny, label, *settings), tmp_path, device)
 
 
 def test_what_an_optimiser_counts_is_on_the_device(tiny: Path, device: torch.device) -> None:
-    trainer = trainer_on(device, job_of(tiny, "SAT", *ADAM))
+    trainer = trainer_on(device, make_job(tiny, "SAT", *ADAM))
     state = trainer.start()
     for _ in range(2):
         state = trainer.run_epoch(state)
@@ -153,7 +131,7 @@ def test_what_an_optimiser_counts_is_on_the_device(tiny: Path, device: torch.dev
 
 
 def test_an_overflow_in_the_first_step(tiny: Path, device: torch.device) -> None:
-    trainer = trainer_on(device, job_of(tiny, "SR", "amp=fp16", "optimizer.lr=0.01"))
+    trainer = trainer_on(device, make_job(tiny, "SR", "amp=fp16", "optimizer.lr=0.01"))
     state = trainer.start()
     state.scaler = torch.amp.GradScaler(device.type, init_scale=2.0**40, growth_interval=10**6)
     state = trainer.run_epoch(state)
@@ -162,7 +140,7 @@ def test_an_overflow_in_the_first_step(tiny: Path, device: torch.device) -> None
 
 
 def test_a_probe_waits_before_and_after(tiny: Path, device: torch.device, simulated: None) -> None:
-    trainer = trainer_on(device, job_of(tiny, "SR", "data.val=0", "batch_size=2"))
+    trainer = trainer_on(device, make_job(tiny, "SR", "data.val=0", "batch_size=2"))
     state = trainer.start()
     torch.sim.reset_counters()
     assert step_time(trainer, state) > 0
@@ -172,7 +150,7 @@ def test_a_probe_waits_before_and_after(tiny: Path, device: torch.device, simula
 def test_memory_is_counted_from_the_beginning_of_each_job(tiny: Path, tmp_path: Path, device: torch.device) -> None:
     peaks = []
     for label in ("CCL-SC", "SR"):
-        job = job_of(tiny, label, "epochs=3")
+        job = make_job(tiny, label, "epochs=3")
         run(job, tmp_path, device)
         record = Store(tmp_path).read_record(job.folder)
         peaks.append(record["provenance"]["peak_bytes"])
@@ -180,7 +158,7 @@ def test_memory_is_counted_from_the_beginning_of_each_job(tiny: Path, tmp_path: 
 
 
 def test_the_record_says_which_device(tiny: Path, tmp_path: Path, device: torch.device) -> None:
-    job = job_of(tiny, "SR", "epochs=3")
+    job = make_job(tiny, "SR", "epochs=3")
     run(job, tmp_path, device)
     (record,) = (json.loads(path.read_text()) for path in tmp_path.rglob("record.json"))
     model = torch.get_device_module(device).get_device_name(device)
@@ -190,5 +168,5 @@ def test_the_record_says_which_device(tiny: Path, tmp_path: Path, device: torch.
 
 def test_small_candidates_train_on_the_device(device: torch.device) -> None:
     method = small(REGISTRY.get("ccl_sc"), "CCL-SC").make().to(device).train()
-    loss = step_loss(method, steps.optimizer_of(method, device), steps.moved(make_batch(method), device))
+    loss = step_loss(method, steps.optimizer_of(method, device), moved(make_batch(method), device))
     assert loss.device == device and bool(torch.isfinite(loss))
