@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmark.cells import Table
-from benchmark.columns import Column, load_columns
+from benchmark.columns import Column
+from benchmark.modified import noted, open_table
 from benchmark.sheet import Sheet
 from benchmark.significance import build_statistics
 from benchmark.store import Store
-from benchmark.tables import build_tables, complete
+from benchmark.tables import build_tables
 from benchmark.verdicts import build_companion
 
 
@@ -33,15 +34,19 @@ class Assembled:
 
 def assemble(manifest: dict[str, Any], store: Store) -> Assembled:
     """All tables of a task."""
-    manifest = complete(manifest)
-    columns = load_columns(manifest, store)
-    return Assembled(manifest, columns, build_tables(manifest, columns), build_statistics(manifest, columns), [])
+    manifest, columns = open_table(manifest, store)
+    return gather(manifest, columns, build_tables(manifest, columns), [])
 
 
 def assemble_paper(manifest: dict[str, Any], store: Store) -> Assembled:
     """A published table in its own form, and its companion with the published figures."""
-    manifest = complete(manifest)
-    columns = load_columns(manifest, store)
+    manifest, columns = open_table(manifest, store)
     table = build_tables(manifest, columns)[0]
-    companion = build_companion(manifest, table)
-    return Assembled(manifest, columns, [table], build_statistics(manifest, columns), companion)
+    return gather(manifest, columns, [table], build_companion(manifest, table))
+
+
+def gather(manifest: dict[str, Any], columns: list[Column], tables: list[Table], companion: list[Sheet]) -> Assembled:
+    statistics = build_statistics(manifest, columns)
+    return Assembled(
+        manifest, columns, noted(tables, manifest), noted(statistics, manifest), noted(companion, manifest)
+    )

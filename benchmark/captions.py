@@ -48,7 +48,7 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells
         return [f"{reference} is trained for one coverage at a time: no comparison." if one_each else no_run(reference)]
     keys = compared(cells)
     at_best, sizes = attainable(cells, keys, reference, test, manifest["holm"]), family_sizes(keys, manifest["holm"])
-    notes: dict[str, None] = {}
+    notes: dict[str, None] = dict.fromkeys(whose_wins(manifest))
     for key in sorted(keys, key=lambda key: at_best[key]):
         ours, theirs = cells[key[0], reference].by_seed, cells[key].by_seed
         p, pairs = smallest_of(test, ours, theirs), len(set(ours) & set(theirs))
@@ -57,6 +57,14 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells
         needed = f"; no marker is possible before {seeds_needed(test, sizes[key])} seeds"
         notes[f"Smallest attainable p, {against}: {p:.4f}{times}{needed if at_best[key] >= LEVEL else ''}."] = None
     return list(notes)
+
+
+def whose_wins(manifest: dict[str, Any]) -> list[str]:
+    reference = manifest["reference"]
+    meaning = (
+        f"w/t/l: rows in which {reference} is significantly better / not different / worse than the column's method."
+    )
+    return [meaning] if "w/t/l" in manifest["shows"] else []
 
 
 def no_run(reference: str) -> str:

@@ -74,3 +74,5 @@ class Table:
     strong: frozenset[tuple[str, str]] = frozenset()
     """(row, column) of the summary that are the best."""
     notes: tuple[str, ...] = ()
+    modified: str = ""
+    """What the runs were made with that the file of their task does not say."""

@@ -1,7 +1,7 @@
 """Manifest + records → the columns of a table: each method read with each of its scores, and what to say of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class Column:
     torch: str = ""
     damaged: tuple[int, ...] = ()
     """Seeds whose record cannot be believed."""
+    modified: dict[str, Any] = field(default_factory=dict)
+    """Settings of the method that differ from the task's file: both values by name."""
     parts: "tuple[Column, ...]" = ()
     """One training for each coverage: each fills its own row."""
 
@@ -92,6 +94,7 @@ def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store)
         coverage=entry.get("coverage"),
         code=entry.get("code", ""),
         torch=manifest.get("torch", ""),
+        modified=entry.get("modified", {}),
         damaged=tuple(seed for seed, folder, record in read if record is None and store.has_record(folder)),
     )
     if not records:

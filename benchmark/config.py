@@ -179,7 +179,7 @@ class TaskConfig:
     coverages: tuple[float, ...]
     """In per cent, in steps of 0.5."""
     baseline: str = ""
-    """The method over which the gain of the others is split into better ranking and better classifier."""
+    """The method over which the gain of the others is split into ranking and classifier."""
     schedule: ScheduleConfig = ScheduleConfig()
     augment: AugmentConfig = AugmentConfig()
     seeds: int = 5

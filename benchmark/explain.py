@@ -6,21 +6,22 @@ import numpy as np
 from tabulate import tabulate
 
 from benchmark.cells import Cell, Row
-from benchmark.columns import Column, load_columns
+from benchmark.columns import Column
 from benchmark.errors import UserError
 from benchmark.markers import FAMILIES
+from benchmark.modified import open_table
 from benchmark.names import match_name
 from benchmark.stats import LEVEL, TESTS, run_test, smallest_of
 from benchmark.store import Store, folder_of
-from benchmark.tables import complete, fill, risk_rows
+from benchmark.tables import fill, risk_rows
 
 
 def explain(manifest: dict[str, Any], method: str, coverage: float, store: Store) -> str:
     """A page of text on the cell of a column at a coverage."""
-    manifest = complete(manifest)
     if coverage not in manifest["coverages"]:
-        manifest["coverages"] = [coverage]
-    columns = [column for column in load_columns(manifest, store) if not column.is_oracle]
+        manifest = {**manifest, "coverages": [coverage]}
+    manifest, found = open_table(manifest, store)
+    columns = [column for column in found if not column.is_oracle]
     by_name = {column.name: column for column in columns}
     name = match_name(method, by_name, f"column of {manifest['name']}:")
     rows = risk_rows(manifest)
@@ -35,6 +36,7 @@ def explain(manifest: dict[str, Any], method: str, coverage: float, store: Store
         parts += [runs_text(by_name[reference], row, against), test_text(manifest, name, cell, against)]
     else:
         parts.append(f"{name} is the reference: it is compared with nothing." if name == reference else NO_REFERENCE)
+    parts += [manifest["modified"]] if manifest["modified"] else []
     return "\n\n".join([*parts, where_text(manifest, by_name[name].at(coverage), store)])
 
 

@@ -3,36 +3,16 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmark.config import TaskConfig
 from benchmark.interface import Contestant
-from benchmark.schema import identity
+from benchmark.recipe import Differences, recipe_of
 from benchmark.sources import Facts
 from benchmark.store import TRUNK, folder_of
-
-RECIPE = (
-    "data",
-    "network",
-    "augment",
-    "optimizer",
-    "schedule",
-    "epochs",
-    "batch_size",
-    "eval_batch_size",
-    "threads",
-    "channels_last",
-    "amp",
-    "compile",
-    "tf32",
-    "sync_batchnorm",
-    "checkpoint",
-    "evaluate_at",
-)
-"""The fields of a task that every method of it shares and that can change a result."""
 
 
 class Methods(Protocol):
@@ -79,12 +59,11 @@ class Job:
     """Trains only so many epochs and leaves nothing but snapshots; 0 = all."""
 
     def identity(self) -> dict[str, Any]:
-        described = {name: value for name, value in identity(self.task).items() if name in RECIPE}
-        described |= {"method": self.method, "config": self.config, "data_sha256": self.data_sha256}
+        own = {"method": self.method, "config": self.config, "data_sha256": self.data_sha256}
         needs = sorted({need.id for need in self.needs})
         warmup = self.trunk.config if self.trunk else {}
         optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps, "needs": needs, "warmup": warmup}
-        return described | {key: value for key, value in optional.items() if value}
+        return recipe_of(self.task) | own | {key: value for key, value in optional.items() if value}
 
     @property
     def epochs(self) -> int:
@@ -135,6 +114,8 @@ class Entry:
     """The state after so many epochs; None is the one the task tests."""
     reason: str = ""
     """Why the task cannot have this method; there are no jobs then."""
+    modified: Differences = field(default_factory=dict)
+    """Its settings that differ from those of the task's file."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +132,8 @@ class Suite:
     facts: Facts
     remark: str = ""
     """What a reader of the results should know of the data."""
+    standard: TaskConfig | None = None
+    """The task as its file has it; None where nothing was changed."""
 
     def jobs(self) -> list[Job]:
         """Each job once, after those it needs; seeds outermost, so that every column gets its first seeds early."""

@@ -130,7 +130,7 @@ def augrc_of(auroc: float, accuracy: float) -> float:
 
 
 def split_gain(base_auroc: float, base_accuracy: float, auroc: float, accuracy: float) -> tuple[float, float]:
-    """The fall of AUGRC against a base, as (better ranking, better classifier), which sum to it.
+    """The fall of AUGRC against a base, as (ranking, classifier), which sum to it.
 
     The first is what the ranking alone would give at the base's accuracy, the second the rest.
     """

@@ -50,7 +50,7 @@ class Outputs:
             refuse_collapsed(test)
         if not self.trainer.ranks.is_first:
             return {}
-        measured = measure(test, method.scores(test.prediction))
+        measured = {**measure(test, method.scores(test.prediction)), "num_train": len(data.train)}
         earlier = {str(epoch): self.measured_at(epoch, method) for epoch in self.epochs}
         return {**measured, "at_epochs": earlier} if earlier else measured
 

@@ -11,6 +11,7 @@ from benchmark.interface import Contestant, Derived, Member, Method
 from benchmark.jobs import Entry, Job, Methods
 from benchmark.names import canonical, match_labels, name_at, unknown_name
 from benchmark.published import PublishedTable
+from benchmark.recipe import differences
 from benchmark.schema import build, identity
 from benchmark.scores import TITLES
 
@@ -85,6 +86,8 @@ class Planner:
     methods: Methods
     data_sha256: str
     max_steps: int = 0
+    standard: TaskConfig | None = None
+    """The task as its file has it, where the command line changes it."""
 
     def entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
         """One entry for a label, or one for each coverage that the method is trained for."""
@@ -98,7 +101,9 @@ class Planner:
             fixed = {field: coverage / 100} if field and coverage else {}
             config = resolve_config(self.task, label, owner, method, **fixed)
             name = name_at(label, coverage)
-            yield Entry(label, owner, tuple(self.job(name, owner, config, seed) for seed in seeds), coverage)
+            said = resolve_config(self.standard or self.task, label, owner, method, **fixed)
+            jobs = tuple(self.job(name, owner, config, seed) for seed in seeds)
+            yield Entry(label, owner, jobs, coverage, modified=differences(vars(said), vars(config)))
 
     def refuse_set(self, field: str | None, label: str, owner: str) -> None:
         """What model_coverages sets cannot be set otherwise."""
@@ -194,11 +199,12 @@ def plan(
     methods: Methods,
     data_sha256: str,
     max_steps: int = 0,
+    standard: TaskConfig | None = None,
 ) -> tuple[Entry, ...]:
     """The entries of a task: each label with one job per seed."""
     owners = label_owners(methods)
     check_settings(task, methods, owners)
-    planner, seeds = Planner(task, methods, data_sha256, max_steps), list(seeds)
+    planner, seeds = Planner(task, methods, data_sha256, max_steps, standard), list(seeds)
     return tuple(entry for label in in_order(labels, task) for entry in planner.entries(label, owners[label], seeds))
 
 

@@ -154,7 +154,7 @@ def latex_cell(cell: Cell) -> str:
 def csv(tables: Sequence[Table | Sheet]) -> str:
     """One line per cell, unrounded."""
     rows = [
-        {"table": table.name, **line}
+        {"table": table.name, **line, "modified": table.modified}
         for table in tables
         for line in (cell_lines(table) if isinstance(table, Table) else table.numbers)
     ]

@@ -11,6 +11,7 @@ from benchmark.jobs import Methods
 from benchmark.names import match_labels
 from benchmark.planner import label_owners, resolve_config
 from benchmark.published import SCALES
+from benchmark.recipe import augmentation, schedule
 from benchmark.schema import build
 from benchmark.sheet import Sheet
 from benchmark.tasks import load_task
@@ -50,22 +51,6 @@ def shown(task: TaskConfig, label: str, name: str, methods: Methods) -> str:
         return "–"
     config = resolve_config(task, known, owners[known], methods.get(owners[known]))
     return f"{getattr(config, name):g}"
-
-
-def schedule(task: TaskConfig) -> str:
-    step = f"×{task.schedule.factor:g} every {task.schedule.every} epochs"
-    return step if task.schedule.name == "step" else task.schedule.name
-
-
-def augmentation(task: TaskConfig) -> str:
-    used = task.augment
-    parts = {
-        f"crop (padding {used.crop_padding})": used.crop_padding,
-        "random resized crop": used.random_resized_crop,
-        "flip": used.flip,
-        f"colour jitter {used.color_jitter:g}": used.color_jitter,
-    }
-    return ", ".join(name for name, on in parts.items() if on) or "–"
 
 
 RECIPE: dict[str, Callable[[TaskConfig], str]] = {

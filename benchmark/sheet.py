@@ -13,3 +13,5 @@ class Sheet:
     notes: tuple[str, ...] = ()
     numbers: tuple[dict[str, Any], ...] = ()
     """One for each line of the CSV file."""
+    modified: str = ""
+    """What the runs were made with that the file of their task does not say."""

@@ -222,11 +222,11 @@ def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Shee
         names = ("gain", "ranking", "classifier")
         numbers.append({"column": column.name, "n": len(gains), **dict(zip(names, parts.mean(0), strict=True))})
     caption = (
-        f"Gain over {base.name} on {manifest['title']}: fall of the AUGRC ×10³, mean±std over seeds. Better ranking: "
-        f"what the method's AUROC would give at the accuracy of {base.name}; better classifier: the rest. They sum to "
-        "the gain."
+        f"Gain over {base.name} on {manifest['title']}: fall of the AUGRC ×10³, mean±std over seeds. Ranking: what "
+        f"the method's AUROC would give at the accuracy of {base.name}; classifier: the rest. They sum to the gain; "
+        "a part below zero is a loss."
     )
-    heading = ("method", "gain", "better ranking", "better classifier")
+    heading = ("method", "gain", "ranking", "classifier")
     return [Sheet("gain", caption, heading, tuple(lines), numbers=tuple(numbers))] if lines else []
 
 

@@ -107,7 +107,7 @@ MEASURES = (
 
 
 def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
-    manifest = {**manifest, "groups": [], "shows": ALL_SHOWN}
+    manifest = {**manifest, "groups": [], "shows": ("markers", "second")}
     judged = single([column for column in columns if not column.is_oracle])
     rows = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
     cells = fill(rows, judged, manifest)

@@ -221,4 +221,11 @@ def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
     assert [row[-1] for row in rows] == ["diverged", "diverged"]
     assert table.summary["avg. rank"][-1] == table.summary["w/t/l"][-1] == "–"
     assert "Ours, seed 4: diverged (the loss is nan)." in table.notes
-    assert "risk,100,Late,,,0,1,1,,,\n" in render.csv([table])
+    assert "risk,100,Late,,,0,1,1,,,,\n" in render.csv([table])
+
+
+def test_a_table_says_whose_wins_it_counts(store: Store) -> None:
+    risk, measures = tables_of(MANIFEST, store)
+    said = "w/t/l: rows in which Ours is significantly better / not different / worse than the column's method."
+    assert said in risk.notes
+    assert said not in measures.notes

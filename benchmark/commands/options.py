@@ -12,7 +12,7 @@ from benchmark.errors import UserError
 from benchmark.names import match_name
 from benchmark.post_hoc import POST_HOC
 from benchmark.remote import place
-from benchmark.tasks import load_tasks
+from benchmark.tasks import load_task, load_tasks, task_names
 from benchmark.units import bytes_from_text
 
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
@@ -159,14 +159,27 @@ def add_speed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compile", action=switch, help="compile the network with torch.compile (default: off)")
 
 
-def read_tasks(names: Iterable[str], arguments: argparse.Namespace, overrides: Iterable[str] = ()) -> list[TaskConfig]:
-    """Tasks with what the device suggests, their own settings and what the command line says, in this order."""
+def device_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the device suggests where a task says nothing."""
     from benchmark.devices import default_settings, device_kind
 
     device = "cpu" if getattr(arguments, "ray", None) else arguments.device  # a cluster's machines are their own
+    return default_settings(device_kind(device))
+
+
+def read_standards(names: Iterable[str], arguments: argparse.Namespace) -> dict[str, TaskConfig]:
+    """By name the tasks as the suite's file of that name has them, or else as their own file does."""
+    defaults = device_settings(arguments)
+    files = {Path(name).stem: name for name in names}
+    tasks = [load_task(stem if stem in task_names() else name, defaults=defaults) for stem, name in files.items()]
+    return {task.name: task for task in tasks}
+
+
+def read_tasks(names: Iterable[str], arguments: argparse.Namespace, overrides: Iterable[str] = ()) -> list[TaskConfig]:
+    """Tasks with what the device suggests, their own settings and what the command line says, in this order."""
     asked = {name: getattr(arguments, name) for name in ("channels_last", "amp", "compile")}
     flags = [f"{name}={value}" for name, value in asked.items() if value is not None]
-    return load_tasks(names, [*overrides, *flags], default_settings(device_kind(device)))
+    return load_tasks(names, [*overrides, *flags], device_settings(arguments))
 
 
 def folders_of(arguments: argparse.Namespace) -> Folders:

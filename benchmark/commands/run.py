@@ -17,6 +17,7 @@ from benchmark.commands.options import (
     folders_of,
     not_negative,
     positive,
+    read_standards,
     read_tasks,
 )
 from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
@@ -25,6 +26,8 @@ from benchmark.commands.training import add_training, check_writable, devices_fo
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.names import match_labels
+from benchmark.recipe import recipe_of
+from benchmark.schema import identity
 from benchmark.stale import installed_torch
 from benchmark.store import Store
 
@@ -77,8 +80,9 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         raise UserError("--set bound.… is for --track-bound; add --track-bound, or leave it out")
     folders = folders_of(arguments)
     methods = make_registry(arguments.plugin)
-    tasks = read_tasks(arguments.datasets or DEFAULT_TASKS, arguments, arguments.set)
-    suites = [make_suite(task, arguments, methods, folders) for task in tasks]
+    names = arguments.datasets or DEFAULT_TASKS
+    tasks, standards = read_tasks(names, arguments, arguments.set), read_standards(names, arguments)
+    suites = [make_suite(task, standards[task.name], arguments, methods, folders) for task in tasks]
     store = Store(arguments.results)
     if arguments.dry_run:
         return show_plan(suites, store, arguments, methods, folders)
@@ -104,7 +108,9 @@ def train(
     return report_failures(failures)
 
 
-def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Methods", folders: Folders) -> "Suite":
+def make_suite(
+    task: TaskConfig, standard: TaskConfig, arguments: argparse.Namespace, methods: "Methods", folders: Folders
+) -> "Suite":
     """The grid of one task, everything about it checked before anything runs."""
     from benchmark.jobs import Suite
     from benchmark.planner import label_owners, plan
@@ -120,14 +126,15 @@ def make_suite(task: TaskConfig, arguments: argparse.Namespace, methods: "Method
     check_recipe(task, data.facts)
     if data.remark:
         print(f"{task.name}: {data.remark}", file=sys.stderr)
-    entries = plan(task, labels, dict.fromkeys(seeds), methods, data.sha256, arguments.max_steps)
+    entries = plan(task, labels, dict.fromkeys(seeds), methods, data.sha256, arguments.max_steps, standard)
     for entry in entries:
         if entry.reason:
             print(f"{task.name} {entry.label}: {entry.reason}; its column stays empty", file=sys.stderr)
     if not any(entry.jobs for entry in entries):
         raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
-    return Suite(task, entries, coverages, reference, asked_settings(arguments), data.sha256, data.facts, data.remark)
+    shown = asked_settings(arguments)
+    return Suite(task, entries, coverages, reference, shown, data.sha256, data.facts, data.remark, standard)
 
 
 def manifest(suite: "Suite") -> dict[str, Any]:
@@ -139,6 +146,7 @@ def manifest(suite: "Suite") -> dict[str, Any]:
         "reference": suite.reference,
         "baseline": suite.task.baseline,
         "torch": installed_torch(),
+        "standard": recipe_of(suite.standard or suite.task),
         **suite.settings,
         **({"remark": suite.remark} if suite.remark else {}),
         "entries": [entry_of_manifest(entry) for entry in suite.entries],
@@ -150,7 +158,8 @@ def entry_of_manifest(entry: "Entry") -> dict[str, Any]:
     made_by = (entry.jobs[0].id, entry.jobs[0].code) if seeds else ("", "")
     named = {"label": entry.label, "method": entry.method}
     described = {**named, "job": made_by[0], "code": made_by[1], "seeds": seeds}
-    optional = {"coverage": entry.coverage, "epoch": entry.epoch, "reason": entry.reason}
+    modified = {name: identity(values) for name, values in entry.modified.items()}
+    optional = {"coverage": entry.coverage, "epoch": entry.epoch, "reason": entry.reason, "modified": modified}
     return described | {key: value for key, value in optional.items() if value}
 
 

@@ -1,4 +1,4 @@
-"""What each column gains over the baseline, split into a better ranking and a better classifier."""
+"""What each column gains over the baseline, split into its ranking and its classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def draw(runs: Runs) -> Figure:
     figure = new_figure(SINGLE, 0.75 + BAR * len(gains), caption(runs, base.name, gains, len(every)))
     axes = figure.subplots()
     places = np.arange(len(gains))
-    parts = {"better ranking": [g.ranking for g in gains], "better classifier": [g.classifier for g in gains]}
+    parts = {"ranking": [g.ranking for g in gains], "classifier": [g.classifier for g in gains]}
     starts = stacked(*parts.values())
     looks = ({"color": COLOURS[0]}, {"color": COLOURS[3], "hatch": "////", "edgecolor": "white", "linewidth": 0})
     for (label, values), start, style in zip(parts.items(), starts, looks, strict=True):
@@ -126,7 +126,7 @@ def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[st
     cut = any(abs(gain.total) > ROOM * reach(gains) for gain in gains)
     return [
         f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
-        f"Better ranking: what the AUROC would give at the accuracy of {base}; better classifier: the rest.",
+        f"Ranking: what the AUROC would give at the accuracy of {base}; classifier: the rest.",
         *runs.remarks,
         *(["◂ ▸: beyond the axis."] if cut else []),
         *([f"The {ENDS} largest and the {ENDS} smallest of {every}."] if len(gains) < every else []),

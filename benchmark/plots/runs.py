@@ -6,9 +6,10 @@ from typing import Any
 
 from benchmark.captions import is_provisional
 from benchmark.cells import Cells, Row
-from benchmark.columns import Column, load_columns, single, some
+from benchmark.columns import Column, single, some
+from benchmark.modified import open_table
 from benchmark.store import Store
-from benchmark.tables import average_ranks, complete, fill, risk_rows
+from benchmark.tables import average_ranks, fill, risk_rows
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,11 @@ class Runs:
 
     @property
     def remarks(self) -> list[str]:
-        """What a caption must say of runs that are not there."""
+        """What a caption must say of runs that are not there, or that are not what the task's file says."""
         found = ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
         lost = [f"{c.name} ({len(c.diverged)})" for c in single(self.columns) if c.diverged and c.published]
-        return found + ([f"Diverged runs are left out: {some(lost)}."] if lost else [])
+        found += [f"Diverged runs are left out: {some(lost)}."] if lost else []
+        return found + ([self.manifest["modified"]] if self.manifest["modified"] else [])
 
     @property
     def ranked(self) -> dict[str, float]:
@@ -40,8 +42,8 @@ class Runs:
 
 
 def load_runs(manifest: dict[str, Any], store: Store) -> Runs:
-    manifest = complete(manifest)
-    columns, rows = load_columns(manifest, store), risk_rows(manifest)
+    manifest, columns = open_table(manifest, store)
+    rows = risk_rows(manifest)
     return Runs(manifest, store, tuple(columns), tuple(rows), fill(rows, columns, manifest))
 
 

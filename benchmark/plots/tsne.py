@@ -172,4 +172,5 @@ def caption(runs: Runs, maps: list[Map]) -> list[str]:
         f"{' (colours repeat)' if many else ''}. Errors among the kept: {counts}.",
         "Confidence is the softmax response of the stored logits for both, whatever score a method was published with.",
         "Distances between clusters mean little in such a map.",
+        *runs.remarks,
     ]

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from benchmark.columns import Column
+from benchmark.errors import UserError
 from benchmark.names import name_at
+from benchmark.recipe import recipe_text
 from benchmark.report.markup import Markup, details, join, plain_table, tag
 
 
@@ -71,7 +73,8 @@ def provenance_section(manifest: dict[str, Any], columns: Sequence[Column]) -> M
     found = {name: column for name, column in trainings(columns).items() if column.records}
     records = [record for column in found.values() for record in column.records]
     return details(
-        f"Provenance of {len(records)} runs: commit, libraries, data, settings, jobs",
+        f"Provenance of {len(records)} runs: commit, libraries, data, recipe, settings, jobs",
+        tag("p", manifest["modified"], class_="note") if manifest["modified"] else Markup(),
         origins_table(records),
         settings_table(found),
         jobs_table(manifest),
@@ -87,11 +90,24 @@ def origins_table(records: Sequence[dict[str, Any]]) -> Markup:
         "libraries": [settings_text(origin.get("libraries", {}), " ") for origin in origins],
         "platform": [origin.get("platform") for origin in origins],
         "environment": ["; then ".join(origin.get("environments", [])) for origin in origins],
+        **recipe_facts(records),
+        "training images": [str(record["num_train"]) if "num_train" in record else None for record in records],
         "data (SHA-256)": [record.get("identity", {}).get("data_sha256") for record in records],
         "test images": [str(record["num_test"]) if "num_test" in record else None for record in records],
     }
     rows = [(name, counted(values)) for name, values in facts.items() if any(values)]
     return tag("dl", join(join([tag("dt", name), tag("dd", text)]) for name, text in rows))
+
+
+def recipe_facts(records: Sequence[dict[str, Any]]) -> dict[str, list[str | None]]:
+    """The lines of the recipes; none where a record is of a version that has other fields."""
+    found: list[dict[str, str]] = []
+    for record in records:
+        try:
+            found.append(recipe_text(record.get("identity", {})))
+        except UserError:
+            found.append({})
+    return {name: [each.get(name) for each in found] for name in dict.fromkeys(n for each in found for n in each)}
 
 
 def counted(values: Iterable[str | None]) -> Markup:
