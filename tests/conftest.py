@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -38,6 +39,8 @@ NEEDS = {
     "device": "a C++ compiler, or a GPU that SELBENCH_TEST_DEVICE names",
 }
 """What the tests of a marker need."""
+AT_ONCE = 2
+"""Processes for the whole default suite. More would take more memory than a laptop has."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 TINY = """
@@ -104,6 +107,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=30, help="how often to kill a grid (with -m crash; default: 30)")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """The whole default suite uses two cores. Single files would only wait for a second process to start."""
+    whole = config.args_source != pytest.Config.ArgsSource.ARGS and not config.option.markexpr
+    return AT_ONCE if whole and not config.option.keyword and (os.cpu_count() or 1) > 1 else 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every process collects all tests, so any of them knows what was left out."""
+    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that need more than Python, or much time, run only where they are asked for."""
     if config.option.markexpr:
@@ -112,6 +127,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in needs]
     config.hook.pytest_deselected(items=list(needs))
     config.stash[LEFT_OUT] = Counter(needs.values())
+    getattr(config, "workeroutput", {})["left_out"] = dict(config.stash[LEFT_OUT])
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
