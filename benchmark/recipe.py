@@ -127,4 +127,4 @@ def augmentation(recipe: Recipe | TaskConfig) -> str:
         "flip": used.flip,
         f"colour jitter {used.color_jitter:g}": used.color_jitter,
     }
-    return ", ".join(name for name, on in parts.items() if on) or "–"
+    return ", ".join(name for name, on in parts.items() if on) or "none"
