@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
-from benchmark.files import Damaged, read_json, read_sealed, say, write_json
+from benchmark.files import Damaged, read_json, read_sealed, say, sweep, write_json
 from benchmark.sources import Images, Loaded, Ragged, check_labels, describe, get_source
 from benchmark.sources._files import CACHE_TAG
 
@@ -73,6 +73,9 @@ def find(
     from benchmark.cache_build import Builder  # which needs this module
 
     source, folder = get_source(config), folders.cache / name_of(config)
+    if build:
+        for place in (folder, partial_of(folder)):
+            sweep(place)
     try:
         return read_cache(folder, fingerprint(config, folders), thorough=thorough)
     except Unusable as problem:
@@ -91,6 +94,11 @@ def find(
         return read_cache(folder, mark)
     except Unusable as problem:
         raise UserError(f"{problem}, though it was just made; try again, and look at the disk if it stays so") from None
+
+
+def partial_of(folder: Path) -> Path:
+    """Where a cache grows until it is whole."""
+    return folder.with_name(f"{folder.name}.partial")
 
 
 def name_of(config: DataConfig) -> str:
@@ -113,7 +121,8 @@ def fingerprint(config: DataConfig, folders: Folders) -> str | None:
         status = path.stat() if path.exists() else None
         dated = status is not None and (path.is_dir() or bool(config.path))
         facts = (status and (0 if path.is_dir() else status.st_size), status and dated and status.st_mtime_ns)
-        digest.update(f"{path.parent.name}/{path.name} {facts}\n".encode())
+        line = f"{path.parent.name}/{path.name} {facts}\n"
+        digest.update(line.encode(errors="surrogateescape"))  # names need not be UTF-8
         found |= status is not None
     return digest.hexdigest() if found else None
 

@@ -34,6 +34,7 @@ from benchmark.cache import (
     chunk_bounds,
     digest_of,
     is_whole,
+    partial_of,
 )
 from benchmark.errors import UserError
 from benchmark.files import BLANK, read_json, sync_folder, write_atomically, write_json, write_sealed
@@ -104,7 +105,7 @@ class Builder:
 
     @property
     def partial(self) -> Path:
-        return self.folder.with_name(f"{self.folder.name}.partial")
+        return partial_of(self.folder)
 
     def build(self) -> None:
         files = [images.pictures for images in self.loaded.splits().values() if isinstance(images.pictures, ImageFiles)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from benchmark.errors import DeviceLost, NoRoom, Unreachable, UserError
+from benchmark.errors import DeviceLost, NoRoom, Unreachable, UserError, brief
 from benchmark.files import NO_ROOM, cannot_write
 from benchmark.interrupts import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 from benchmark.names import unknown_name
@@ -104,9 +104,22 @@ def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
             return 1
         print(f"error: '{error.filename}': {error.strerror}" if error.filename else f"error: {error}", file=sys.stderr)
         return 2
+    except (MemoryError, ImportError) as error:
+        if not is_lack_of_memory(error):
+            raise
+        print(
+            f"error: too little memory ({brief(error)}); free some, or raise the limit, and try again", file=sys.stderr
+        )
+        return 1
     except KeyboardInterrupt:
         print("interrupted; the same command continues from here", file=sys.stderr)
         return EXIT_INTERRUPTED
     except Terminated:
         print("terminated; the same command continues from here", file=sys.stderr)
         return EXIT_TERMINATED
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """A library that finds no room is reported as one that cannot be imported."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "failed to map segment" in said or "cannot allocate memory" in said

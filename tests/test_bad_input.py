@@ -1,6 +1,8 @@
 """Whatever a user gets wrong is said in one line with exit code 2, before anything is trained or written."""
 
+import resource
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -444,6 +446,15 @@ def test_as_a_process_too() -> None:
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
+
+
+def test_too_little_memory_to_load_torch_is_one_line() -> None:
+    limit = 600 * 2**20
+    set_limit = partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
+    result = run_all("--datasets", "digits", "--dry-run", preexec_fn=set_limit)
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: too little memory (")
+    assert result.stderr.count("\n") == 1
 
 
 def test_underscores_in_flags_are_dashes(made: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:

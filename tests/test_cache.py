@@ -17,6 +17,7 @@ from benchmark import cache, cache_build
 from benchmark.cache import Folders, chunk_bounds, find, name_of
 from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
+from benchmark.files import HOST
 from benchmark.sources import Loaded, get_source
 from tests.conftest import ROOT
 from tests.image_sets import WNIDS, picture, write_celeba, write_class_folders, write_imagenet
@@ -223,6 +224,21 @@ def test_changes_of_own_images_are_noticed(tmp_path: Path, change: str, capsys: 
     assert "have changed since" in capsys.readouterr().err
     assert (second == first) == (change == "same size, new date")
     assert pixels(loaded) == pixels(originals(config, folders))
+
+
+def test_what_a_killed_build_left_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    config, folders = own_images(tmp_path), Folders(tmp_path, tmp_path / "cache")
+    find(config, folders)
+    whole = folder_of(config, folders)
+    partial = whole.with_name(f"{whole.name}.partial")
+    partial.mkdir()
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    for folder in (whole, partial):
+        for process in (int(dead.stdout), os.getppid()):
+            (folder / f".train-labels.npy.{HOST}-{process}.tmp").touch()
+    find(config, folders)
+    for folder in (whole, partial):
+        assert [path.name for path in folder.glob(".*.tmp")] == [f".train-labels.npy.{HOST}-{os.getppid()}.tmp"]
 
 
 def test_copies_of_an_official_set_share_a_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

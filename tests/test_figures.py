@@ -1,5 +1,6 @@
 """Figures from hand-made records: what is behind the drawings, the files, and what is said where there is none."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -254,6 +255,13 @@ def test_what_the_map_calls_kept_and_wrong() -> None:
 def test_long_names_keep_their_end() -> None:
     assert style.short_name("short") == "short"
     assert style.short_name("abcdefghijklmnop", 10) == "abcdef…nop"
+
+
+def test_a_backend_that_is_not_there_is_not_asked_for() -> None:
+    code = "import benchmark.plots.catalogue, matplotlib; print(matplotlib.get_backend())"
+    environment = {**os.environ, "MPLBACKEND": "nonsense"}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert result.stdout.strip().lower() == "agg", result.stderr
 
 
 def test_the_command_does_without_torch(store: Store) -> None:

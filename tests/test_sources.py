@@ -1,6 +1,7 @@
 """Where images come from: every source reads its official layout, and says in one line what is wrong with it."""
 
 import hashlib
+import os
 import pickle
 import re
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from scipy.io import savemat
 from torchvision.datasets import CelebA, ImageFolder
 from torchvision.transforms import CenterCrop, Compose, Resize
 
+from benchmark.cache import Folders, find
 from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
 from benchmark.sources import (
@@ -389,6 +391,31 @@ class TestFolder:
             path for path, _ in theirs.samples
         )
 
+    @pytest.mark.parametrize("links", [{"cat/up": "."}, {"cat/up": "cat"}, {"cat/to": "dog", "dog/fro": "cat"}])
+    def test_links_in_a_circle_are_refused(self, tmp_path: Path, links: dict[str, str]) -> None:
+        """Followed, they would show the same images again and again, those of other classes too."""
+        write_class_folders(tmp_path, 3, ("cat", "dog"))
+        for link, target in links.items():
+            (tmp_path / link).symlink_to(tmp_path / target)
+        with pytest.raises(UserError, match="leads back to a folder above it; remove the link"):
+            load(self.config(tmp_path, test_share=0.5))
+
+    def test_a_pipe_among_the_images_is_not_waited_for(self, tmp_path: Path) -> None:
+        write_class_folders(tmp_path, 3, ("cat", "dog"))
+        os.mkfifo(tmp_path / "cat" / "a.png")
+        pictures = load(self.config(tmp_path, test_share=0.5)).train.pictures
+        for read in (lambda: pictures[0], pictures.measured):
+            with pytest.raises(UserError, match=r"a\.png' cannot be read .*no regular file"):
+                read()
+
+    def test_names_that_are_no_utf8(self, tmp_path: Path) -> None:
+        write_class_folders(tmp_path / "pets", 3, ("cat", "dog"))
+        (tmp_path / "pets" / "dog").rename(tmp_path / "pets" / os.fsdecode(b"d\xff"))
+        (tmp_path / "pets" / "cat" / "cat_1.JPEG").rename(tmp_path / "pets" / "cat" / os.fsdecode(b"\xfe.jpeg"))
+        config = self.config(tmp_path / "pets", test_share=0.5)
+        loaded, _ = find(config, Folders(tmp_path, tmp_path / "cache"))
+        assert len(loaded.train) + len(loaded.test) == 6
+
     def test_deep_colours_are_refused(self, tmp_path: Path) -> None:
         write_class_folders(tmp_path, 3, ("cat", "dog"), ".png")
         deep = Image.fromarray(np.full((20, 20), 30_000, np.uint16))
@@ -469,6 +496,13 @@ class TestArrays:
         assert loaded.val.labels.tolist() == [0, 1, 2, 0]
         assert describe(self.config(path)).num_classes == 3
         assert describe(self.config(path, classes=5)).num_classes == 5
+
+    @pytest.mark.parametrize("name", ["x.npz", "x/images.npy"])
+    def test_a_pipe_is_not_waited_for(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(UserError, match="no regular file"):
+            load(self.config(tmp_path / name.split("/")[0]))
 
     @pytest.mark.parametrize("form", ["channels last", "channels first", "grey"])
     def test_a_pair_of_npy_files(self, tmp_path: Path, form: str) -> None:

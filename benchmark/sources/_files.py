@@ -66,6 +66,8 @@ class ImageFiles:
 def opened(path: str) -> Iterator[Image.Image]:
     """PIL's image of a file; whatever is wrong with it is said in one line that names the file."""
     try:
+        if not Path(path).is_file() and Path(path).exists():
+            raise ValueError("it is no regular file")  # to open a pipe would wait for who writes to it
         with Image.open(path) as image:
             yield image
     except Exception as error:
@@ -89,8 +91,19 @@ def subfolders(root: Path) -> list[str]:
 
 def images_below(folder: Path) -> list[str]:
     """At any depth, in torchvision's order."""
-    walked = sorted(os.walk(folder, followlinks=True))
-    return [f"{where}{os.sep}{name}" for where, _, names in walked for name in sorted(names) if is_image(name)]
+    found = sorted(walked(folder))
+    return [f"{where}{os.sep}{name}" for where, names in found for name in sorted(names) if is_image(name)]
+
+
+def walked(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every folder with its files. Links are followed, but not in circles."""
+    chains: dict[Path, tuple[Path, ...]] = {}
+    for where, _, names in os.walk(folder, followlinks=True):
+        real, above = Path(where).resolve(), chains.get(Path(where).parent, ())
+        if real in above:
+            raise UserError(f"through a link, '{where}' leads back to a folder above it; remove the link")
+        chains[Path(where)] = (*above, real)
+        yield where, names
 
 
 def is_image(name: str) -> bool:

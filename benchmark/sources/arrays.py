@@ -40,14 +40,19 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
-    path = own_path(config)
+    return array_files(own_path(config))
+
+
+def array_files(path: Path) -> list[Path]:
     return sorted(path.glob("*.npy")) if path.is_dir() else [path]
 
 
 def named_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
+        if odd := [file for file in array_files(path) if not file.is_file()]:
+            raise ValueError(f"'{odd[0].name}' is no regular file")  # to open a pipe would wait for who writes to it
         if path.is_dir():
-            return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in path.glob("*.npy")}
+            return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in array_files(path)}
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return dict(archive)
     except Exception as error:
