@@ -77,7 +77,7 @@ def find(
         for place in (folder, partial_of(folder)):
             sweep(place)
     try:
-        return read_cache(folder, fingerprint(config, folders), thorough=thorough)
+        return read_cache(folder, fingerprint(config, folders), thorough=thorough, measured=not config.mean)
     except Unusable as problem:
         if not build:
             raise MissingData(f"'{config.source}' is not cached yet: python run_all.py prepare does that") from None
@@ -88,7 +88,7 @@ def find(
     mark = fingerprint(config, folders)
     with locked(folder, tell):
         with suppress(Unusable):
-            return read_cache(folder, mark)  # another process has made it meanwhile
+            return read_cache(folder, mark, measured=not config.mean)  # another process has made it meanwhile
         Builder(folder, config.source, originals, mark, tell).build()
     try:
         return read_cache(folder, mark)
@@ -104,10 +104,10 @@ def partial_of(folder: Path) -> Path:
 def name_of(config: DataConfig) -> str:
     """One cache for each way in which the images of a source can be read."""
     size = {} if config.cache_size else {"image_size": config.image_size}
-    settings = {name: getattr(config, name) for name in get_source(config).SETTINGS} | size
+    settings = {name: getattr(config, name) for name in get_source(config).SETTINGS if name != "channels"} | size
     if config.path:
         settings["path"] = str(Path(config.path).resolve())
-    text = json.dumps([VERSION, config.source, len(config.mean), settings], sort_keys=True)
+    text = json.dumps([VERSION, config.source, config.channels_read, settings], sort_keys=True)
     return f"{config.source}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -149,6 +149,11 @@ def locked(folder: Path, tell: Tell) -> Iterator[None]:
         lock.release()
 
 
+def is_there(config: DataConfig, folders: Folders) -> bool:
+    """Whether all originals of a source are at hand."""
+    return all(path.exists() for path in get_source(config).files(config, folders.data))
+
+
 def cannot_write(folder: Path, error: OSError) -> UserError:
     return UserError(
         f"cannot write the cache '{folder}': {error.strerror or error}; make room, or name another folder with "
@@ -156,8 +161,11 @@ def cannot_write(folder: Path, error: OSError) -> UserError:
     )
 
 
-def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tuple[Loaded, str]:
-    """What the manifest describes, checked. `mark` is the fingerprint of the originals where these are at hand."""
+def read_cache(folder: Path, mark: str | None, *, thorough: bool = False, measured: bool = False) -> tuple[Loaded, str]:
+    """What the manifest describes, checked. `mark` is the fingerprint of the originals where these are at hand.
+
+    `measured` says that mean and std are asked for, which caches of an earlier version do not have.
+    """
     if not folder.is_dir():
         raise Unusable
     try:
@@ -168,6 +176,8 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tup
         raise Unusable(f"the manifest in '{folder}' is damaged (missing, or of another version)")
     if mark is not None and mark != manifest["fingerprint"]:
         raise Unusable(f"the files have changed since they were cached in '{folder}'")
+    if measured and "measured" not in manifest:
+        raise Unusable(f"the cache '{folder}' has no mean and std yet")
     parts = {name: SplitFiles(folder, name) for name in manifest["splits"]}
     try:
         splits = {name: mapped(parts[name], entry) for name, entry in manifest["splits"].items()}
@@ -181,7 +191,9 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False) -> tup
                     write_json(folder / STAMP, {"dates": stamp})
     except (FileNotFoundError, ValueError) as error:
         raise Unusable(f"the cache '{folder}' is damaged ({error})") from None
-    loaded = Loaded(splits["train"], splits["test"], val=splits.get("val"), num_classes=manifest["num_classes"])
+    mean, std = (tuple(manifest.get("measured", {}).get(name, ())) for name in ("mean", "std"))
+    classes, val = manifest["num_classes"], splits.get("val")
+    loaded = Loaded(splits["train"], splits["test"], val=val, num_classes=classes, mean=mean, std=std)
     return loaded, manifest["sha256"]
 
 

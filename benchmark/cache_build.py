@@ -9,13 +9,11 @@ import io
 import os
 import shutil
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -31,13 +29,14 @@ from benchmark.cache import (
     Tell,
     cannot_write,
     checked_array,
-    chunk_bounds,
     digest_of,
     is_whole,
     partial_of,
 )
+from benchmark.chunks import Chunk, Chunks, InMemory, Journal, Split, decoded, good_chunks
 from benchmark.errors import UserError
 from benchmark.files import BLANK, read_json, sync_folder, write_atomically, write_json, write_sealed
+from benchmark.preprocessing import mean_and_std
 from benchmark.sources import Images, Loaded
 from benchmark.sources._files import ImageFiles
 from benchmark.units import text_from_bytes
@@ -49,47 +48,6 @@ MEASURED_AT_A_TIME = 1000
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """Some rows of an array, which may be a mapped file."""
-
-    array: NDArray[Any]
-    rows: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def part(self, start: int, end: int) -> "InMemory":
-        return InMemory(self.array, self.rows[start:end])
-
-
-Originals = ImageFiles | InMemory
-Journal = dict[tuple[str, int], str]
-"""Split and number of a chunk → its checksum."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """A split to be cached: its images in their order, their sizes if they differ, and where each goes."""
-
-    files: SplitFiles
-    originals: Originals
-    labels: NDArray[np.int64]
-    sizes: NDArray[np.int64] | None
-    starts: NDArray[np.int64]
-    shape: list[int]
-
-    @cached_property
-    def bounds(self) -> list[tuple[int, int]]:
-        """First image and end of each chunk."""
-        return chunk_bounds(self.starts)
-
-    def place(self, index: int) -> tuple[int, int]:
-        """Where a chunk begins in the file, and how long it is."""
-        first, end = self.bounds[index]
-        return int(self.starts[first]), int(self.starts[end] - self.starts[first])
 
 
 @dataclass
@@ -124,7 +82,10 @@ class Builder:
         splits = [self.measured(name, images, journal) for name, images in self.loaded.splits().items()]
         good = {split.files.name: good_chunks(split, journal) for split in splits}
         self.check_space(splits, good)
-        self.finish({split.files.name: self.write_split(split, good[split.files.name]) for split in splits})
+        chunks = {split.files.name: self.write_split(split, good[split.files.name]) for split in splits}
+        self.finish(
+            {split.files.name: self.entry(split, chunks[split.files.name]) for split in splits}, chunks["train"]
+        )
 
     def begin(self) -> None:
         """Keep of earlier attempts, and of a cache that turned out damaged, what was made from the same originals."""
@@ -186,7 +147,7 @@ class Builder:
             return map(work, parts)
         return ahead(self.pool, work, parts, depth=2 * cores())
 
-    def check_space(self, splits: list[Split], good: dict[str, dict[int, str]]) -> None:
+    def check_space(self, splits: list[Split], good: dict[str, Chunks]) -> None:
         """Say what will be written before it is, and refuse what does not fit."""
         total = sum(int(split.starts[-1]) for split in splits)
         kept = sum(split.place(index)[1] for split in splits for index in good[split.files.name])
@@ -200,15 +161,15 @@ class Builder:
                 f"are free in '{self.folder.parent}'; make room, or name another folder with --cache-dir"
             )
 
-    def write_split(self, split: Split, good: dict[int, str]) -> dict[str, Any]:
-        """The chunks that are not there yet, in parallel; returns the manifest's entry."""
-        checksums = dict(good)
+    def write_split(self, split: Split, good: Chunks) -> Chunks:
+        """The chunks that are not there yet, in parallel."""
+        chunks = dict(good)
         missing = [index for index in range(len(split.bounds)) if index not in good]
         parts = (split.originals.part(*split.bounds[index]) for index in missing)
         total, title = int(split.starts[-1]), f"{self.source} {split.files.name}"
         with open_at_size(split.files.pixels, total) as file, progress(total, title, "B") as bar:
             bar.update(sum(split.place(index)[1] for index in good))
-            for index, pixels in zip(missing, self.spread(decoded, parts), strict=True):
+            for index, (pixels, sums) in zip(missing, self.spread(decoded, parts), strict=True):
                 start, length = split.place(index)
                 if len(pixels) != length:
                     split.files.sizes.unlink(missing_ok=True)
@@ -218,26 +179,31 @@ class Builder:
                 file.seek(start)
                 file.write(pixels)
                 file.flush()
-                checksums[index] = hashlib.sha256(pixels).hexdigest()
-                self.note(split.files.name, index, checksums[index])
+                chunks[index] = Chunk(hashlib.sha256(pixels).hexdigest(), sums)
+                self.note(split.files.name, index, chunks[index].checksum)
                 bar.update(len(pixels))
             os.fsync(file.fileno())
+        return chunks
+
+    def entry(self, split: Split, chunks: Chunks) -> dict[str, Any]:
+        """What the manifest says of a split; together these identify the data."""
         return {
             "count": len(split.labels),
             "shape": split.shape,
             "per_class": np.bincount(split.labels, minlength=self.loaded.num_classes).tolist(),
-            "bytes": total,
+            "bytes": int(split.starts[-1]),
             "labels_sha256": write_array(split.files.labels, split.labels),
             "sizes_sha256": None if split.sizes is None else write_array(split.files.sizes, split.sizes),
-            "chunks": [checksums[index] for index in range(len(split.bounds))],
+            "chunks": [chunks[index].checksum for index in range(len(split.bounds))],
         }
 
-    def finish(self, entries: dict[str, Any]) -> None:
+    def finish(self, entries: dict[str, Any], train: Chunks) -> None:
         described = {
             "version": VERSION,
             "source": self.source,
             "num_classes": self.loaded.num_classes,
             "fingerprint": self.mark,
+            "measured": mean_and_std(np.sum([chunk.sums for chunk in train.values()], axis=0)),
         }
         manifest = {**described, "sha256": digest_of(entries), "splits": entries, "seal": BLANK}
         write_sealed(self.partial / MANIFEST, manifest, self.folder.name)
@@ -245,29 +211,6 @@ class Builder:
             (self.partial / name).unlink()
         self.partial.rename(self.folder)
         sync_folder(self.folder.parent)
-
-
-def decoded(originals: Originals) -> bytes:
-    """The pixels of some images, one behind the other."""
-    if isinstance(originals, InMemory):
-        return originals.array[originals.rows].tobytes()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # odd metadata; the pixels are what counts
-        return b"".join(originals[index].tobytes() for index in range(len(originals)))
-
-
-def good_chunks(split: Split, journal: Journal) -> dict[int, str]:
-    """Chunks whose pixels are in the file as the journal says."""
-    good = {}
-    if split.files.pixels.is_file():
-        with split.files.pixels.open("rb") as file:
-            for index in range(len(split.bounds)):
-                checksum = journal.get((split.files.name, index))
-                start, length = split.place(index)
-                file.seek(start)
-                if checksum is not None and hashlib.sha256(file.read(length)).hexdigest() == checksum:
-                    good[index] = checksum
-    return good
 
 
 def read_journal(path: Path) -> Journal:

@@ -9,13 +9,17 @@ from benchmark.schema import check, later, unidentified
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 """Folders of the results that are not tasks."""
+OWN_IMAGES = ("folder", "arrays")
+"""Sources of a user's own images, which mean, std and augmentation of another data set do not fit."""
+OWN_WORDS = " and ".join(f"source '{name}'" for name in OWN_IMAGES)
 
 
 @dataclass(frozen=True)
 class DataConfig:
     source: str
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    mean: tuple[float, ...] = ()
+    """Of pixels from 0 to 1, by channel. folder, arrays: measured from all training images where none is named."""
+    std: tuple[float, ...] = ()
     val: float = 0.0
     """Fraction of the training set held out for validation (per seed, the same for all methods)."""
     official_val: bool = False
@@ -41,11 +45,19 @@ class DataConfig:
     """folder, arrays: how many classes there must be; 0 = as many as there are."""
     test_share: float = later(0.0)
     """folder, arrays: the share of the images kept for testing where no test split is provided."""
+    channels: int = later(0)
+    """folder: 1 reads images grey, 3 in colour; 0 = as many as mean has numbers, in colour where it is measured."""
 
     def __post_init__(self) -> None:
         check(0 <= self.val < 1, f"val must be at least 0 and below 1, got {self.val}")
         check(not (self.val and self.official_val), "val and official_val exclude each other")
-        check(len(self.mean) == len(self.std) > 0, "mean and std need one number per channel")
+        check(len(self.mean) == len(self.std), "mean and std need one number per channel each")
+        check(bool(self.mean) or self.is_own, f"mean and std are missing; only those of {OWN_WORDS} are measured")
+        check(self.channels in (0, 1, 3), f"channels must be 1 (grey) or 3 (colour), got {self.channels}")
+        check(
+            not self.mean or self.channels in (0, len(self.mean)),
+            f"channels = {self.channels}, but mean has {len(self.mean)} number(s)",
+        )
         check(all(s > 0 for s in self.std), "std must be positive")
         sizes = (self.train_images, self.test_images, self.val_images, self.image_size, self.test_holdout, self.classes)
         check(min(sizes) >= 0, "sizes must not be negative")
@@ -56,6 +68,16 @@ class DataConfig:
         check(len(set(self.folders)) == len(self.folders), "folders must name each class once")
         check(0 <= self.test_share < 1, f"test_share must be at least 0 and below 1, got {self.test_share}")
         check(not self.val_images or self.official_val, "val_images is a part of the official_val split; set that too")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a user's own images."""
+        return self.source in OWN_IMAGES
+
+    @property
+    def channels_read(self) -> int:
+        """What image files are decoded to."""
+        return len(self.mean) or self.channels or 3
 
     @property
     def has_validation(self) -> bool:

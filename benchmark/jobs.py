@@ -134,6 +134,8 @@ class Suite:
     """What a reader of the results should know of the data."""
     standard: TaskConfig | None = None
     """The task as its file has it; None where nothing was changed."""
+    data_state: str = "present"
+    """Or that it is not cached yet, or not even there."""
 
     def jobs(self) -> list[Job]:
         """Each job once, after those it needs; seeds outermost, so that every column gets its first seeds early."""

@@ -171,6 +171,12 @@ def timm_network(name: str, num_classes: int, channels: int) -> Network:
     """timm's architecture and initialisation; the feature is its pooled pre-logits."""
     import timm
 
+    base, _, tag = name.partition(".")
+    if tag and timm.is_model(base):
+        raise UserError(
+            f"network timm:{name}: '.{tag}' names pretrained weights, which cannot be loaded yet; timm:{base} trains "
+            "the same network from scratch"
+        )
     if not timm.is_model(name):
         raise unknown_name(name, timm.list_models(), "timm network")
     body: Any = timm.create_model(name, num_classes=num_classes, in_chans=channels)

@@ -3,24 +3,28 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from tabulate import tabulate
 
-from benchmark.cache import Folders
-from benchmark.config import TaskConfig
+from benchmark.cache import Folders, find, is_there
+from benchmark.config import DataConfig, TaskConfig
 from benchmark.data import facts_of, load
 from benchmark.errors import MissingData, UserError
 from benchmark.forecast import Forecast, Outlook
 from benchmark.interface import Method
 from benchmark.jobs import Job, Methods, Suite
 from benchmark.networks import Network, build_network
-from benchmark.sources import Facts, Loaded
+from benchmark.preprocessing import preprocessing
+from benchmark.sources import Facts, Loaded, get_source
 from benchmark.store import Store
 from benchmark.units import device_hours, text_from_bytes, text_from_seconds
 
 ABSENT = "absent"
+SMALL_BYTES = 2**25
 PART_OF_A_SET = 0.9
 """Classes differ in size, so that some of them may be a little less than the announced average."""
 RECORD_BYTES = 40_000
@@ -38,17 +42,36 @@ class Found:
     sha256: str
     remark: str = ""
     """What a reader of the results should know of the data."""
+    preprocessing: str = ""
+    """What is done to a user's own images."""
+    state: str = "present"
 
 
 def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
-    """A plan may be shown without the data, and makes no cache; its jobs then count as new."""
+    """A plan may be shown without the data, and makes no cache."""
     try:
         loaded, sha256 = load(task.data, folders, build=required)
     except MissingData:
         if required:
             raise
-        return Found(facts_of(task.data, None), ABSENT)
-    return Found(facts_of(task.data, loaded), sha256, remark_on(task, loaded))
+        return foreseen(task, folders)
+    return Found(facts_of(task.data, loaded), sha256, remark_on(task, loaded), preprocessing(task, loaded))
+
+
+def foreseen(task: TaskConfig, folders: Folders) -> Found:
+    """Of data that is not cached: what is known without decoding much. Without its hash, jobs have no id yet."""
+    facts, there = facts_of(task.data, None), is_there(task.data, folders)
+    if not facts.sha256 and there and is_small(task.data, folders):
+        with TemporaryDirectory() as place:
+            loaded, sha256 = find(task.data, Folders(folders.data, Path(place)), tell=lambda text: None)
+            return Found(facts, sha256, remark_on(task, loaded), preprocessing(task, loaded), "not cached")
+    return Found(facts, facts.sha256 or ABSENT, "", preprocessing(task, None), "not cached" if there else ABSENT)
+
+
+def is_small(config: DataConfig, folders: Folders) -> bool:
+    """Whether to decode it just for a plan takes no more than a moment."""
+    paths = get_source(config).files(config, folders.data)
+    return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) <= SMALL_BYTES
 
 
 def remark_on(task: TaskConfig, loaded: Loaded) -> str:
@@ -125,7 +148,8 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
     snapshots = sum(len(job.snapshots) for job in to_run)
     return {
         "task": task.name,
-        "data": "not cached" if suite.data_sha256 == ABSENT else "present",
+        "data": suite.data_state,
+        "download_bytes": facts.download_bytes if suite.data_state == ABSENT else 0,
         "jobs": [describe_job(job, outlook) for job in listed],
         "impossible": {entry.label: entry.reason for entry in suite.entries if entry.reason},
         "epochs": sum(outlook.epochs(job).total for job in to_run),
@@ -144,7 +168,7 @@ def describe_job(job: Job, outlook: Outlook) -> dict[str, Any]:
         "label": job.label,
         "method": job.method,
         "seed": job.seed,
-        "job": job.id,
+        "job": None if job.data_sha256 == ABSENT else job.id,
         "epochs": outlook.epochs(job).total,
         "warmup_epochs": job.warmup_epochs,
         "branches": job.branches,
@@ -226,7 +250,14 @@ def cost_text(hours: float | None) -> str:
 
 def suite_text(task: dict[str, Any]) -> str:
     rows = [
-        [job["label"], job["seed"], job["state"], job["epochs"], job["warmup_epochs"] * job["branches"], job["job"]]
+        [
+            job["label"],
+            job["seed"],
+            job["state"],
+            job["epochs"],
+            job["warmup_epochs"] * job["branches"],
+            job["job"] or "–",
+        ]
         for job in task["jobs"]
     ]
     grid = tabulate(rows, ["method", "seed", "state", "epochs", "branches off after", "job"], tablefmt="simple")
@@ -237,10 +268,19 @@ def suite_text(task: dict[str, Any]) -> str:
     saved = f" ({task['epochs_naive']} without shared warm-ups)" if task["epochs"] < task["epochs_naive"] else ""
     snapshots = f", up to {disk['snapshot']} of snapshots" if task["snapshot_bytes"] else ""
     impossible = "".join(f"\n{label}: {reason}" for label, reason in task["impossible"].items())
+    unnamed = any(job["job"] is None for job in task["jobs"])
+    unknown = "\njob ids follow from the images, and are known when these are cached" if unnamed else ""
     return (
-        f"{task['task']} (data {task['data']}, network of {task['network_parameters']:,} parameters)\n{grid}\n"
+        f"{task['task']} ({data_text(task)}; network of {task['network_parameters']:,} parameters)\n{grid}\n"
         f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train{saved}"
         f"{cost_text(task['device_hours'])}; about "
         f"{disk['disk']} of results, up to {disk['checkpoint']} per running job{snapshots}"
-        f"{impossible}"
+        f"{unknown}{impossible}"
     )
+
+
+def data_text(task: dict[str, Any]) -> str:
+    if task["data"] != ABSENT:
+        return f"data {task['data']}"
+    size = task["download_bytes"]
+    return f"data absent, {f'a download of {text_from_bytes(size)}' if size else 'no program can download it'}"

@@ -22,6 +22,7 @@ from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
 from benchmark.onlooker import Onlooker
 from benchmark.outputs import Outputs, heading
+from benchmark.preprocessing import DIGITS
 from benchmark.provenance import codes_of, environment, process_age, provenance
 from benchmark.ranks import ALONE, Ranks
 from benchmark.store import HISTORY, Store, snapshot_name
@@ -124,6 +125,11 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
     if job.takes_over:
         method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
     record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
+    if not job.task.data.mean:
+        measured = {"mean": trainer.data.mean, "std": trainer.data.std}
+        record["measured"] = {
+            name: [round(value, DIGITS) for value in each.tolist()] for name, each in measured.items()
+        }
     if context.track_bound:
         record["bound"] = vars(job.task.bound)
     outputs.checksums[HISTORY] = store.write_history(job.folder, state.history)

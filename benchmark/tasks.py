@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmark.config import TaskConfig
+from benchmark.config import OWN_IMAGES, TaskConfig
 from benchmark.errors import UserError
 from benchmark.names import match_name
 from benchmark.schema import build
@@ -23,9 +23,7 @@ def load_task(name: str, overrides: Iterable[str] = (), defaults: Mapping[str, A
     `defaults` are what the machine suggests where the task says nothing.
     """
     path = task_path(name)
-    tables = {**(defaults or {}), **read_task(path, ())}
-    for override in overrides:
-        apply_override(tables, override)
+    tables = extended({**(defaults or {}), **read_task(path, ())}, changes_of(overrides))
     if "name" in tables:
         raise UserError(f"{name}: a task's name is that of its file; remove 'name'")
     return build(TaskConfig, {**tables, "name": path.stem}, str(name))
@@ -69,26 +67,45 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     if parent is None:
         return tables
     beside = path.parent / f"{parent}.toml"
-    return merge(read_task(beside if beside.is_file() else task_path(str(parent)), (*seen, path)), tables)
+    return extended(read_task(beside if beside.is_file() else task_path(str(parent)), (*seen, path)), tables)
+
+
+def extended(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """`top` on top of `base`, without what `base` says of another network or of other images than a user's own."""
+    kept = dict(base)
+    if renamed(base, top, "network", "name"):
+        del kept["network"]
+    if renamed(base, top, "data", "source") in OWN_IMAGES:
+        kept["data"] = {name: value for name, value in base["data"].items() if name not in ("mean", "std")}
+        kept.pop("augment", None)
+    return merge(kept, top)
+
+
+def renamed(base: Mapping[str, Any], top: Mapping[str, Any], table: str, field: str) -> str | None:
+    """The name that `top` gives where `base` has another."""
+    old, new = (tables[table].get(field) if isinstance(tables.get(table), Mapping) else None for tables in (base, top))
+    return None if new is None or old is None or new == old else str(new)
 
 
 def merge(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in top.items():
-        both_tables = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = merge(merged[key], value) if both_tables else value
+        if isinstance(value, Mapping) and not isinstance(merged.get(key, {}), Mapping):
+            raise UserError(f"'{key}' is a value, not a table of {', '.join(value)}")
+        merged[key] = merge(merged.get(key, {}), value) if isinstance(value, Mapping) else value
     return merged
 
 
-def apply_override(tables: dict[str, Any], override: str) -> None:
-    """`optimizer.lr=0.05`; numbers, true/false and comma-separated lists are read by the field's type."""
-    key, equals, value = override.partition("=")
-    parts = key.strip().split(".")
-    if not equals or not all(parts):
-        raise UserError(f"--set '{override}': expected KEY=VALUE, e.g. --set optimizer.lr=0.05")
-    table = tables
-    for part in parts[:-1]:
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise UserError(f"--set '{override}': '{part}' is a value, not a table")
-    table[parts[-1]] = value.strip()
+def changes_of(overrides: Iterable[str]) -> dict[str, Any]:
+    """`optimizer.lr=0.05` as tables; numbers, true/false and lists with commas are read by the field's type."""
+    changes: dict[str, Any] = {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        parts = key.strip().split(".")
+        if not equals or not all(parts):
+            raise UserError(f"--set '{override}': expected KEY=VALUE, e.g. --set optimizer.lr=0.05")
+        nested: Any = value.strip()
+        for part in reversed(parts):
+            nested = {part: nested}
+        changes = merge(changes, nested)
+    return changes

@@ -15,6 +15,7 @@ import pytest
 
 from benchmark import cache, cache_build
 from benchmark.cache import Folders, chunk_bounds, find, name_of
+from benchmark.chunks import Originals
 from benchmark.config import DataConfig
 from benchmark.errors import MissingData, UserError
 from benchmark.files import HOST
@@ -59,7 +60,7 @@ def count_decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen: list[int] = []
     decoded = cache_build.decoded
 
-    def counted(part: cache_build.Originals) -> bytes:
+    def counted(part: Originals) -> tuple[bytes, np.ndarray]:
         seen.append(len(part))
         return decoded(part)
 
@@ -224,6 +225,29 @@ def test_changes_of_own_images_are_noticed(tmp_path: Path, change: str, capsys: 
     assert "have changed since" in capsys.readouterr().err
     assert (second == first) == (change == "same size, new date")
     assert pixels(loaded) == pixels(originals(config, folders))
+
+
+@pytest.mark.parametrize("cache_size", [0, 24], ids=["one size", "different sizes"])
+def test_mean_and_std_are_those_of_the_training_pixels(
+    tmp_path: Path, cache_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured while decoding, and from what is there where a cache of an earlier version has none."""
+    config = replace(own_images(tmp_path), mean=(), std=(), cache_size=cache_size)
+    folders = Folders(tmp_path, tmp_path / "cache")
+    loaded, sha256 = find(config, folders)
+    images = [loaded.train.pictures[row].reshape(3, -1) for row in loaded.train.rows]
+    flat = np.concatenate(images, axis=1) / 255
+    assert loaded.mean == pytest.approx(flat.mean(axis=1), abs=6e-5)
+    assert loaded.std == pytest.approx(flat.std(axis=1), abs=6e-5)
+    manifest = json.loads((folder_of(config, folders) / "manifest.json").read_text())
+    older = {name: value for name, value in manifest.items() if name not in ("measured", "seal")}
+    (folder_of(config, folders) / "manifest.json").write_text(json.dumps(older))
+    named = replace(config, mean=(0.5,) * 3, std=(0.2,) * 3)
+    assert find(named, folders, build=False)[1] == sha256, "it is as good as ever to who names them"
+    seen = count_decoded(monkeypatch)
+    again, same = find(config, folders)
+    assert (again.mean, again.std, same) == (loaded.mean, loaded.std, sha256)
+    assert seen == [], "nothing is decoded again"
 
 
 def test_what_a_killed_build_left_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:

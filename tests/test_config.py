@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 
+from benchmark.config import AugmentConfig, NetworkConfig
 from benchmark.errors import UserError
 from benchmark.jobs import Job
 from benchmark.names import match_labels, match_name
@@ -63,6 +64,37 @@ def test_extends_merges_tables() -> None:
     assert child.optimizer == replace(parent.optimizer, lr=0.02)
     assert child.data.mean == parent.data.mean
     assert child.augment == parent.augment
+
+
+@pytest.mark.parametrize("name", ["torchvision:resnet18", "timm:resnet18", "vgg16"])
+def test_another_network_comes_without_the_settings_of_the_old_one(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'extends = "cifar10-cpu"\n[network]\nname = "{name}"\n')
+    expected = NetworkConfig(name)
+    assert load_task(str(path)).network == load_task("cifar10-cpu", [f"network.name={name}"]).network == expected
+    own = load_task("cifar10-cpu", [f"network.name={name}", "network.dropout=0.5"])
+    assert own.network == replace(expected, dropout=0.5), "what the same command names is kept, and refused later"
+    assert load_task("cifar10-cpu", ["network.name=small_cnn"]).network == load_task("cifar10-cpu").network
+
+
+@pytest.mark.parametrize("source", ["folder", "arrays"])
+def test_own_images_take_neither_statistics_nor_augmentation_of_others(tmp_path: Path, source: str) -> None:
+    """But what their own files name, also to files that extend these."""
+    for name, text in {
+        "plain": f'extends = "cifar10-cpu"\n[data]\nsource = "{source}"\n',
+        "named": f'extends = "plain"\naugment.flip = true\n[data]\nsource = "{source}"\nmean = [0.5]\nstd = [0.1]\n',
+        "child": 'extends = "named"\nepochs = 3\n',
+    }.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    plain, named, child = (load_task(str(tmp_path / f"{name}.toml")) for name in ("plain", "named", "child"))
+    assert (plain.data.mean, plain.data.std, plain.augment) == ((), (), AugmentConfig())
+    assert plain.optimizer == load_task("cifar10-cpu").optimizer
+    assert (named.data.mean, named.augment) == ((0.5,), AugmentConfig(flip=True))
+    assert child == replace(named, name="child", epochs=3)
+    assert load_task("cifar10-cpu", [f"data.source={source}"]).augment == AugmentConfig()
+    assert load_task("cifar10-cpu", ["data.source=cifar100"]).augment == load_task("cifar10-cpu").augment
+    with pytest.raises(UserError, match="mean and std are missing"):
+        load_task(str(tmp_path / "plain.toml"), ["data.source=cifar10"])
 
 
 def test_a_users_file_may_extend_a_task(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`prepare`, and tasks on a user's own images, as a user meets them."""
 
+import json
 import re
 from pathlib import Path
 
@@ -71,6 +72,34 @@ def test_own_images_from_a_ten_line_task(leaves: Path, tmp_path: Path) -> None:
     assert "caching folder: 90 images" in result.stderr
     assert "Selective risk" in result.stdout
     assert "1 done" in run_here(*common, "--dry-run").stdout
+
+
+def test_a_plan_shows_the_ids_and_the_preprocessing_that_the_run_will_have(leaves: Path, tmp_path: Path) -> None:
+    """Before and after the images are cached."""
+    common = ("--datasets", leaves, "--data-dir", tmp_path / "data", "--results", tmp_path / "r", *SMALL)
+    before = run_here(*common, "--dry-run", "--json")
+    prepared = run_here("prepare", leaves, "--data-dir", tmp_path / "data")
+    after = run_here(*common, "--dry-run", "--json")
+    plans = [json.loads(result.stdout)["tasks"][0] for result in (before, after)]
+    assert [plan["data"] for plan in plans] == ["not cached", "present"]
+    assert plans[0]["jobs"] == plans[1]["jobs"]
+    line = re.search(r"own images: mean \d.* \(measured from the training images\); augmentation flip", before.stderr)
+    assert line
+    assert line[0] in prepared.stdout
+    assert line[0] in after.stderr
+    ran = run_here(*common)
+    assert line[0] in ran.stderr
+    record = json.loads(next((tmp_path / "r" / "leaves").rglob("record.json")).read_text())
+    assert record["job"] == plans[0]["jobs"][0]["job"]
+    assert " ".join(f"{value:g}" for value in record["measured"]["mean"]) in line[0]
+
+
+def test_a_plan_does_not_decode_a_large_set(leaves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmark.planning.SMALL_BYTES", 1000)
+    monkeypatch.setattr("benchmark.cache_build.decoded", None)
+    planned = run_here("--datasets", leaves, "--data-dir", tmp_path / "data", *SMALL, "--dry-run")
+    assert "measured when they are cached" in planned.stderr
+    assert "job ids follow from the images, and are known when these are cached" in planned.stdout
 
 
 def test_the_same_results_streamed_resident_and_elsewhere(leaves: Path, tmp_path: Path) -> None:

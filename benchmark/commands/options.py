@@ -4,16 +4,20 @@ import argparse
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmark.cache import Folders
 from benchmark.config import TaskConfig, check_coverages
 from benchmark.errors import UserError
+from benchmark.files import say
 from benchmark.names import match_name
 from benchmark.post_hoc import POST_HOC
 from benchmark.remote import place
 from benchmark.tasks import load_task, load_tasks, task_names
 from benchmark.units import bytes_from_text
+
+if TYPE_CHECKING:
+    from benchmark.planning import Found
 
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
 
@@ -192,3 +196,15 @@ def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The table settings that the command line names."""
     asked = {name: getattr(arguments, name, None) for name in ("test", "holm", "threshold", "scores")}
     return {name: value for name, value in asked.items() if value}
+
+
+def default_seeds(task: TaskConfig, arguments: argparse.Namespace) -> int:
+    """Where none are asked for: the task's own number, but for a trial of a few steps one is enough."""
+    return 1 if arguments.max_steps else task.seeds
+
+
+def tell_of_data(task: TaskConfig, data: "Found", arguments: argparse.Namespace) -> None:
+    """What a person should know of a task's images before it runs."""
+    for text in (data.remark, "" if arguments.quiet else data.preprocessing):
+        if text:
+            say(f"{task.name}: {text}")

@@ -1,7 +1,6 @@
 """`paper`: regenerate published tables, and set them beside what was published. A run that several name is one job."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,11 @@ from benchmark.commands.options import (
     add_speed,
     add_test_options,
     asked_settings,
+    default_seeds,
     folders_of,
     positive,
     read_tasks,
+    tell_of_data,
 )
 from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
 from benchmark.commands.run import MakeRegistry, entry_of_manifest
@@ -123,10 +124,9 @@ def make_grid(
     (task,) = read_tasks([f"{name}{SCALES[arguments.scale]}"], arguments)
     data = find_data(task, folders, required=needs_data(task, arguments))
     check_recipe(task, data.facts)
-    if data.remark:
-        print(f"{task.name}: {data.remark}", file=sys.stderr)
+    tell_of_data(task, data, arguments)
     planner = Planner(task, methods, data.sha256, arguments.max_steps)
-    seeds = range(arguments.seeds or task.seeds)
+    seeds = range(arguments.seeds or default_seeds(task, arguments))
     entries: list[Entry] = []
     manifests = []
     for table in tables:
@@ -135,5 +135,6 @@ def make_grid(
         entries_shown = [entry_of_manifest(entry) for entry in own]
         manifests.append({**shown, "torch": installed_torch(), "entries": entries_shown})
         entries += own
-    suite = Suite(task, tuple(entries), task.coverages, task.reference, {}, data.sha256, data.facts, data.remark)
+    known = (data.sha256, data.facts, data.remark)
+    suite = Suite(task, tuple(entries), task.coverages, task.reference, {}, *known, data_state=data.state)
     return Grid(suite, manifests)

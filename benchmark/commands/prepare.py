@@ -8,6 +8,7 @@ from benchmark.commands.options import add_data_folders, folders_of
 from benchmark.commands.run import MakeRegistry
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
+from benchmark.preprocessing import preprocessing
 from benchmark.sources import describe, get_source
 from benchmark.tasks import load_tasks
 from benchmark.units import text_from_bytes
@@ -50,8 +51,9 @@ def prepared(task: TaskConfig, arguments: argparse.Namespace) -> str:
     )
     size = text_from_bytes(sum(path.stat().st_size for path in folder.iterdir()))
     counts = ", ".join(f"{len(images):,} {name}" for name, images in loaded.splits().items())
+    used = preprocessing(task, loaded)
     shape = "×".join(map(str, facts.shape))
     return (
         f"{task.name}: {counts} images for {shape} input, {facts.num_classes} classes; checksums verified\n"
-        f"  {size} in {folder}\n  sha256 {sha256}{gone}"
+        f"  {size} in {folder}\n  sha256 {sha256}{gone}{f'{chr(10)}  {used}' if used else ''}"
     )

@@ -14,11 +14,13 @@ from benchmark.commands.options import (
     add_speed,
     add_table_options,
     asked_settings,
+    default_seeds,
     folders_of,
     not_negative,
     positive,
     read_standards,
     read_tasks,
+    tell_of_data,
 )
 from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
 from benchmark.commands.tables import try_report, write_tables
@@ -117,15 +119,14 @@ def make_suite(
     from benchmark.planning import check_recipe, find_data
     from benchmark.tables import pick_reference
 
-    seeds = arguments.seed_list or range(arguments.seeds or task.seeds)
+    seeds = arguments.seed_list or range(arguments.seeds or default_seeds(task, arguments))
     owners = label_owners(methods)
     labels = match_labels(arguments.methods or task.methods, owners)
     default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
     reference = pick_reference(arguments.reference, default, labels)
     data = find_data(task, folders, required=needs_data(task, arguments))
     check_recipe(task, data.facts)
-    if data.remark:
-        print(f"{task.name}: {data.remark}", file=sys.stderr)
+    tell_of_data(task, data, arguments)
     entries = plan(task, labels, dict.fromkeys(seeds), methods, data.sha256, arguments.max_steps, standard)
     for entry in entries:
         if entry.reason:
@@ -133,8 +134,8 @@ def make_suite(
     if not any(entry.jobs for entry in entries):
         raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
-    shown = asked_settings(arguments)
-    return Suite(task, entries, coverages, reference, shown, data.sha256, data.facts, data.remark, standard)
+    shown, known = asked_settings(arguments), (data.sha256, data.facts, data.remark)
+    return Suite(task, entries, coverages, reference, shown, *known, standard, data.state)
 
 
 def manifest(suite: "Suite") -> dict[str, Any]:

@@ -43,7 +43,8 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=0,
         metavar="N",
-        help="only a few steps of each job, to try a configuration; never tabulated",
+        help="only a few steps and evaluation batches of each job, and one seed unless you name some, to try a "
+        "configuration; never tabulated",
     )
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
     add_keeping(parser)

@@ -1,8 +1,8 @@
 """`tune`: try the grid of a method on held-out training images, keep every trial, write the winner as a task file."""
 
 import argparse
-import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from benchmark.commands.options import (
     folders_of,
     positive,
     read_tasks,
+    tell_of_data,
 )
 from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
 from benchmark.commands.run import MakeRegistry, add_plugins
@@ -89,13 +90,14 @@ def make_trials(arguments: argparse.Namespace, methods: "Methods") -> "tuple[Sui
     trials = find_grid(task, label, owners[label], arguments.grid)
     required = needs_data(task, arguments)
     remark = find_data(whole, folders_of(arguments), required=required).remark
-    data = find_data(task, folders_of(arguments), required=required)
+    data = replace(find_data(task, folders_of(arguments), required=required), remark=remark)
     check_recipe(task, data.facts)
-    if remark:
-        print(f"{task.name}: {remark}", file=sys.stderr)
+    tell_of_data(task, data, arguments)
     planner = Planner(task, methods, data.sha256, arguments.max_steps)
     entries = trial_entries(planner, methods, label, trials, range(arguments.seeds))
-    return Suite(task, entries, task.coverages, task.reference, {}, data.sha256, data.facts, remark), label
+    return Suite(
+        task, entries, task.coverages, task.reference, {}, data.sha256, data.facts, remark, data_state=data.state
+    ), label
 
 
 def keep_trials(suite: "Suite", label: str, arguments: argparse.Namespace, methods: "Methods", store: Store) -> None:

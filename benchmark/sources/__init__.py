@@ -3,7 +3,7 @@
 import hashlib
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -27,7 +27,7 @@ SOURCES = {
     "folder": "folder",
     "arrays": "arrays",
 }
-OPTIONAL = ("path", "classes", "folders", "attribute", "cache_size", "test_share")
+OPTIONAL = ("path", "classes", "folders", "attribute", "cache_size", "test_share", "channels")
 """Settings that only some sources read; each of those names them in its SETTINGS."""
 
 
@@ -41,6 +41,10 @@ class Facts:
     shape: tuple[int, int, int]
     floats: bool = False
     """Pixels are numbers of any size, not 8-bit values."""
+    download_bytes: int = 0
+    """What would be downloaded where it is not there; 0 = nothing can be."""
+    sha256: str = ""
+    """Of the cache, where it is the same on every machine."""
 
 
 class Pictures(Protocol):
@@ -102,6 +106,9 @@ class Loaded:
     val: Images | None = None
     """The validation split that the data set itself provides, if any."""
     num_classes: int = 0
+    mean: tuple[float, ...] = ()
+    """Of the training images by channel, where their cache says it."""
+    std: tuple[float, ...] = ()
 
     def splits(self) -> dict[str, Images]:
         named = {"train": self.train, "test": self.test, "val": self.val}
@@ -110,12 +117,12 @@ class Loaded:
     def subset(self, num_train: int, num_test: int, num_val: int = 0) -> "Loaded":
         """Fixed random choices of images, the same for every seed; 0 = all."""
         test = chosen(len(self.test), num_test)
-        return Loaded(
-            self.train.take(chosen(len(self.train), num_train)),
-            self.test.take(test),
-            None if self.posterior is None else self.posterior[test],
-            None if self.val is None else self.val.take(chosen(len(self.val), num_val)),
-            self.num_classes,
+        return replace(
+            self,
+            train=self.train.take(chosen(len(self.train), num_train)),
+            test=self.test.take(test),
+            posterior=None if self.posterior is None else self.posterior[test],
+            val=None if self.val is None else self.val.take(chosen(len(self.val), num_val)),
         )
 
     def sha256(self) -> str:
@@ -165,7 +172,7 @@ def describe(config: DataConfig) -> Facts:
     """What a source says of itself; settings that contradict it are refused."""
     facts, name = get_source(config).describe(config), config.source
     channels, height, width = facts.shape
-    if len(config.mean) != channels:
+    if config.mean and len(config.mean) != channels:
         raise UserError(f"data.mean has {len(config.mean)} number(s), but '{name}' has {channels} channel(s)")
     if config.image_size and (height, width) != (config.image_size, config.image_size):
         raise UserError(f"data.image_size = {config.image_size}, but '{name}' is {height}×{width}; set it to 0")

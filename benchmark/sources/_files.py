@@ -79,7 +79,7 @@ def opened(path: str) -> Iterator[Image.Image]:
 def image_files(paths: list[str], config: DataConfig) -> ImageFiles:
     if not config.image_size:
         raise UserError(f"data.image_size: images of '{config.source}' need a size, e.g. data.image_size = 224")
-    return ImageFiles(tuple(paths), len(config.mean), config.cache_size or config.image_size, config.cache_size > 0)
+    return ImageFiles(tuple(paths), config.channels_read, config.cache_size or config.image_size, config.cache_size > 0)
 
 
 def subfolders(root: Path) -> list[str]:

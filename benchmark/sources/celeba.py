@@ -16,10 +16,12 @@ SETTINGS = ("attribute", "cache_size")
 CACHED = True
 ATTRIBUTES, PARTITION, FACES = "list_attr_celeba.txt", "list_eval_partition.txt", "img_align_celeba"
 NUM_TRAIN, NUM_TEST = 162_770, 19_962
+DOWNLOAD_BYTES = 1_494_710_798
 
 
 def describe(config: DataConfig) -> Facts:
-    return Facts(2, NUM_TRAIN, NUM_TEST, (len(config.mean), config.image_size, config.image_size))
+    shape = (config.channels_read, config.image_size, config.image_size)
+    return Facts(2, NUM_TRAIN, NUM_TEST, shape, download_bytes=DOWNLOAD_BYTES)
 
 
 def load(config: DataConfig, data_dir: Path) -> Loaded:

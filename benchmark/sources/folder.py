@@ -15,14 +15,14 @@ from benchmark.errors import UserError
 from benchmark.sources import Facts, Images, Loaded
 from benchmark.sources._files import ImageFiles, read_class_folders, subfolders
 
-SETTINGS = ("path", "classes", "folders", "cache_size", "test_share")
+SETTINGS = ("path", "classes", "folders", "cache_size", "test_share", "channels")
 CACHED = True
 SPLITS = ("train", "val", "test")
 
 
 def describe(config: DataConfig) -> Facts:
     loaded = load(config, Path())
-    shape = (len(config.mean), config.image_size, config.image_size)
+    shape = (config.channels_read, config.image_size, config.image_size)
     return Facts(len(class_names(config)), len(loaded.train), len(loaded.test), shape)
 
 

@@ -20,7 +20,7 @@ NUM_CLASSES, NUM_TRAIN, NUM_TEST = 1000, 1_281_167, 50_000
 def describe(config: DataConfig) -> Facts:
     classes = len(config.folders) or NUM_CLASSES
     share = classes / NUM_CLASSES
-    shape = (len(config.mean), config.image_size, config.image_size)
+    shape = (config.channels_read, config.image_size, config.image_size)
     return Facts(classes, round(share * NUM_TRAIN), round(share * NUM_TEST), shape)
 
 
