@@ -91,6 +91,9 @@ def test_own_images_take_neither_statistics_nor_augmentation_of_others(tmp_path:
     assert plain.optimizer == load_task("cifar10-cpu").optimizer
     assert (named.data.mean, named.augment) == ((0.5,), AugmentConfig(flip=True))
     assert child == replace(named, name="child", epochs=3)
+    assert set(identity(named.data)) == set(identity(load_task("cifar10").data)), (
+        "results of earlier versions keep their id"
+    )
     assert load_task("cifar10-cpu", [f"data.source={source}"]).augment == AugmentConfig()
     assert load_task("cifar10-cpu", ["data.source=cifar100"]).augment == load_task("cifar10-cpu").augment
     with pytest.raises(UserError, match="mean and std are missing"):

@@ -130,8 +130,8 @@ def test_max_steps_tries_every_phase_and_is_never_tabulated(tiny: Path, tmp_path
     small = ("--set", "eval_batch_size=20")
     result = run_all("--datasets", tiny, "--results", tmp_path / "r", "--max-steps", 2, *small)
     assert result.returncode == 0, result.stderr
-    records = files(tmp_path / "r", "record.json")
-    assert [json.loads(path.read_text())["num_test"] for path in records] == [40] * 5
+    records = files(tmp_path / "r", "record.json").values()
+    assert [json.loads(content)["num_test"] for content in records] == [40] * 5
     assert not (tmp_path / "r" / "tables").exists()
     assert not (tmp_path / "r" / "manifests").exists()
     history = next((tmp_path / "r" / "tiny" / "ccl_sc").rglob("history.csv")).read_text().splitlines()
