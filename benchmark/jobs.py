@@ -21,6 +21,7 @@ class Methods(Protocol):
     def names(self) -> list[str]: ...
     def get(self, name: str) -> type[Contestant]: ...
     def source_hash(self, name: str) -> str | None: ...
+    def bytes_hash(self, name: str) -> str | None: ...
     def code_hash(self, name: str) -> str: ...
 
 
@@ -33,7 +34,7 @@ class Job:
     """The method's resolved settings as plain values: a job travels to processes that have not loaded its method."""
     data_sha256: str
     source_sha256: str | None
-    """Hash of a plugin's source; None for the methods of the suite."""
+    """Hash of what a plugin does, whatever its comments and layout; None for the methods of the suite."""
     seed: int
     warmup_epochs: int = 0
     """Epochs that the method's declared warm-up trains in its place; follows from `config`."""
@@ -45,6 +46,8 @@ class Job:
     """Whether it begins with the final network of what it needs, and trains nothing."""
     data_seed: int | None = None
     """Splits the data where the job's own seed does not: members of an ensemble see the ensemble's images."""
+    bytes_sha256: str | None = None
+    """Hash of a plugin's file, which older results go by (see `former.py`); no part of its identity."""
     label: str = ""
     """What people call it; no part of its identity."""
     code: str = ""

@@ -127,6 +127,7 @@ class Planner:
             self.max_steps,
             needs=needs,
             takes_over=issubclass(method, Method) and bool(members),
+            bytes_sha256=self.methods.bytes_hash(owner),
             label=label,
             code=self.code(owner, method, needs),
             trunk=self.trunk(method, seed) if warmup else None,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from benchmark.code import code_hash
+from benchmark.code import code_hash, essence
 from benchmark.errors import UserError
 from benchmark.interface import Contestant, Derived, Method
 from benchmark.names import is_plain
@@ -47,7 +47,12 @@ class Registry:
         return next((plugin for plugin in self.plugins if plugin.stem == name), None)
 
     def source_hash(self, name: str) -> str | None:
-        """Identifies a user's own code; built-in methods are identified by their config alone."""
+        """Identifies what a user's own code does; built-in methods are identified by their config alone."""
+        plugin = self.plugin(name)
+        return None if plugin is None else hashlib.sha256(essence(plugin.read_bytes()).encode()).hexdigest()
+
+    def bytes_hash(self, name: str) -> str | None:
+        """What identified it as long as comments and layout counted: older results still go by it."""
         plugin = self.plugin(name)
         return None if plugin is None else hashlib.sha256(plugin.read_bytes()).hexdigest()
 

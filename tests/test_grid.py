@@ -1,17 +1,24 @@
 """Whole commands on a tiny task: workers, skipping, killing, failures, plans, plugins."""
 
 import csv
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, run_all
+from benchmark.data import load
+from benchmark.planner import plan
+from benchmark.store import Store
+from benchmark.tasks import load_task
+from methods import Registry
+from tests.conftest import NOWHERE, ROOT, run_all, run_here
 
 
 def files(results: Path, *names: str) -> dict[str, bytes]:
@@ -186,16 +193,35 @@ def test_a_worker_killed_before_its_job_costs_only_that_job(tiny: Path, tmp_path
     assert len(files(tmp_path / "r", "record.json")) == 2
 
 
-def test_a_plugins_source_is_part_of_its_identity(tiny: Path, tmp_path: Path) -> None:
-    plugin = tmp_path / "mine.py"
-    ids = []
-    for text in (FAILING, FAILING + "\n# changed\n"):
+def planned(tiny: Path, plugin: Path, results: Path) -> list[tuple[str, str]]:
+    shown = run_here("--datasets", tiny, "--plugin", plugin, "--methods", "brittle", "--dry-run", "--json", "--results",
+                     results)  # fmt: skip
+    return [(job["job"], job["state"]) for job in json.loads(shown.stdout)["tasks"][0]["jobs"]]
+
+
+def test_what_a_plugin_does_is_part_of_its_identity(tiny: Path, tmp_path: Path) -> None:
+    """Its comments, docstrings and layout are not."""
+    plugin, ids = tmp_path / "mine.py", []
+    layout = FAILING.replace("METHOD = Failing", "# why\n\nMETHOD  = (\n    Failing\n)")
+    for text in (FAILING, layout, '"""What it is for."""\n' + FAILING, FAILING + "\nCHANGED = True\n"):
         plugin.write_text(text)
-        shown = run_all(
-            "--datasets", tiny, "--plugin", plugin, "--methods", "brittle", "--dry-run", "--json", "--seeds", 1
-        )
-        ids.append(json.loads(shown.stdout)["tasks"][0]["jobs"][0]["job"])
-    assert ids[0] != ids[1]
+        ids.append(planned(tiny, plugin, tmp_path / "r")[0][0])
+    assert ids[0] == ids[1] == ids[2] != ids[3]
+
+
+def test_older_results_of_a_plugin_keep_the_id_of_its_bytes(tiny: Path, tmp_path: Path) -> None:
+    """Begun under the id that counted comments, a label goes on under it, with all its seeds."""
+    plugin, store = tmp_path / "mine.py", Store(tmp_path / "r")
+    plugin.write_text(FAILING)
+    methods, config = Registry((plugin,)), load_task(str(tiny), ["channels_last=true"])
+    (entry,) = plan(config, ["Brittle"], range(2), methods, load(config.data, NOWHERE)[1])
+    old = replace(entry.jobs[0], source_sha256=hashlib.sha256(FAILING.encode()).hexdigest())
+    assert planned(tiny, plugin, store.root) == [(entry.jobs[0].id, "new")] * 2
+    store.write_record(old.folder, {"task": "tiny", "identity": old.identity(), "provenance": {}})
+    assert old.id != entry.jobs[0].id
+    assert planned(tiny, plugin, store.root) == [(old.id, "done"), (old.id, "new")]
+    plugin.write_text(FAILING + "# other bytes\n")
+    assert planned(tiny, plugin, store.root) == [(entry.jobs[0].id, "new")] * 2
 
 
 def test_list() -> None:

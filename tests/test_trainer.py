@@ -53,6 +53,9 @@ class Listed:
     def source_hash(self, name: str) -> str | None:
         return None
 
+    def bytes_hash(self, name: str) -> str | None:
+        return None
+
     def code_hash(self, name: str) -> str:
         return name
 

@@ -77,6 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
+    from benchmark.former import suite_as_found
+
     check_plan(arguments)
     if any(override.strip().startswith("bound.") for override in arguments.set) and not arguments.track_bound:
         raise UserError("--set bound.… is for --track-bound; add --track-bound, or leave it out")
@@ -84,8 +86,9 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     methods = make_registry(arguments.plugin)
     names = arguments.datasets or DEFAULT_TASKS
     tasks, standards = read_tasks(names, arguments, arguments.set), read_standards(names, arguments)
-    suites = [make_suite(task, standards[task.name], arguments, methods, folders) for task in tasks]
     store = Store(arguments.results)
+    made = [make_suite(task, standards[task.name], arguments, methods, folders) for task in tasks]
+    suites = [suite_as_found(suite, store) for suite in made]
     if arguments.dry_run:
         return show_plan(suites, store, arguments, methods, folders)
     return train(suites, store, arguments, methods, folders)
