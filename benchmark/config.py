@@ -235,7 +235,7 @@ class TaskConfig:
     tune: dict[str, Any] = field(default_factory=dict)
     """What `tune` tries, by method file or label: field → values."""
     tune_val: float = 0.2
-    """The share of the training images that trials are compared on."""
+    """The share of the training images that trials are compared on. Nothing else sees them, not even validation."""
 
     def __post_init__(self) -> None:
         check(

@@ -144,7 +144,8 @@ def measure_paces(
 
 def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:
     device = prepare_device(job.task, device)
-    data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1))
+    budget = data_budget(device, 1)
+    data = prepare(job.task.data, folders, job.split_seed, device, budget, held_out=job.held_out)
     trainer = Trainer(replace(job, max_steps=0), methods, data, device)
     return trainer, trainer.start()
 

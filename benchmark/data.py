@@ -68,7 +68,10 @@ class Split:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a job trains, validates and tests on. The test labels are read only by the final evaluation."""
+    """What a job trains, validates and tests on. The test labels are read only by the final evaluation.
+
+    In a trial of `tune`, `test` are held-out training images.
+    """
 
     train: Split
     val: Split | None
@@ -134,11 +137,17 @@ def batch_bounds(count: int, batch_size: int) -> list[tuple[int, int]]:
 
 
 def prepare(
-    config: DataConfig, folders: Folders, seed: int, device: torch.device, budget: int, build: bool = True
+    config: DataConfig,
+    folders: Folders,
+    seed: int,
+    device: torch.device,
+    budget: int,
+    build: bool = True,
+    held_out: float = 0.0,
 ) -> DataSet:
     """The data set of a job, on the device as far as the budget, in bytes, goes."""
     loaded, sha256 = load(config, folders, build)
-    train, val, test, posterior = divide(loaded, config, seed)
+    train, val, test, posterior = divide(loaded, config, seed, held_out)
     splits = [images for images in (train, val, test) if images is not None]
     placed = [
         Split(pixels, torch.from_numpy(images.labels).to(device))
@@ -159,15 +168,24 @@ def prepare(
 
 
 def divide(
-    loaded: Loaded, config: DataConfig, seed: int
+    loaded: Loaded, config: DataConfig, seed: int, held_out: float = 0.0
 ) -> tuple[Images, Images | None, Images, NDArray[np.float64] | None]:
-    """Validation is the set's own split, or a part of the training images drawn by the seed; then the test hold-out."""
+    """Validation is the set's own split, or a part of the training images drawn by the seed; then the test hold-out.
+
+    A share of the training images that is held out is drawn first, and takes the place of the test images.
+    """
     train, test, posterior = loaded.train, loaded.test, loaded.posterior
     val = loaded.val if config.official_val else None
     shuffled = torch.randperm(len(train), generator=rng.generator(seed, "split")).numpy()
-    num_val = round(config.val * len(train))
+    num_held_out = round(held_out * len(train))
+    num_val = round(config.val * (len(train) - num_held_out))
+    judged, validated, trained = map(np.sort, np.split(shuffled, [num_held_out, num_held_out + num_val]))
     if num_val:
-        train, val = train.take(np.sort(shuffled[num_val:])), train.take(np.sort(shuffled[:num_val]))
+        val = train.take(validated)
+    if held_out:
+        return train.take(trained), val, train.take(judged), None
+    if num_val:
+        train = train.take(trained)
     if config.test_holdout:
         tested = torch.randperm(len(test), generator=rng.generator(seed, "hold-out")).numpy()
         tested = np.sort(tested[config.test_holdout :])

@@ -9,12 +9,12 @@ import numpy as np
 from benchmark.evaluate import measure
 from benchmark.interface import Combination, Derived
 from benchmark.jobs import Job
-from benchmark.outputs import heading, refuse_collapsed, refuse_malformed
+from benchmark.outputs import heading, refuse_collapsed, refuse_malformed, told
 from benchmark.planner import members_of
 from benchmark.prediction import Evidence
 from benchmark.provenance import codes_of, provenance
 from benchmark.schema import build
-from benchmark.store import PREDICTION, PREDICTION_VAL, Store, at_epoch
+from benchmark.store import PREDICTION_VAL, Store, at_epoch
 from benchmark.trainer import Diverged
 
 
@@ -24,7 +24,7 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
     epochs = [member.epoch for member in members_of(method, config, job.seed, job.task.epochs)]
     records = [finished(store, need) for need in job.needs]
     validation = stored(job, epochs, store, PREDICTION_VAL) if job.task.data.has_validation else []
-    splits = {PREDICTION: stored(job, epochs, store, PREDICTION), PREDICTION_VAL: validation}
+    splits = {job.measured: stored(job, epochs, store, job.measured), PREDICTION_VAL: validation}
     made = {
         name: method.combine(config, [member.prediction for member in members], validation)
         for name, members in splits.items()
@@ -32,7 +32,7 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
     }
     evidence = {name: as_evidence(made[name], splits[name]) for name in made}
     if not job.max_steps:
-        refuse_collapsed(evidence[PREDICTION])
+        refuse_collapsed(evidence[job.measured], job)
     checksums = {name: store.write_prediction(job.folder, name, found) for name, found in evidence.items()}
     provenances = {need.folder: record["provenance"] for need, record in zip(job.needs, records, strict=True)}.values()
     spent = {
@@ -42,9 +42,9 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
     }
     return {
         **heading(job),
-        **measure(evidence[PREDICTION], method.scores(evidence[PREDICTION].prediction)),
+        **told(job, measure(evidence[job.measured], method.scores(evidence[job.measured].prediction))),
         "notes": [],
-        "facts": dict(made[PREDICTION].facts),
+        "facts": dict(made[job.measured].facts),
         "checksums": checksums,
         "provenance": {**provenance(), **spent},
     }

@@ -12,7 +12,9 @@ from benchmark.config import TaskConfig
 from benchmark.interface import Contestant
 from benchmark.recipe import Differences, recipe_of
 from benchmark.sources import Facts
-from benchmark.store import TRUNK, folder_of
+from benchmark.store import PREDICTION, TRUNK, folder_of
+
+PREDICTION_HELD_OUT = "prediction-held-out.npz"
 
 
 class Methods(Protocol):
@@ -44,6 +46,9 @@ class Job:
     """Jobs that must be done before: what a derived method combines, or the training that a method takes over."""
     takes_over: bool = False
     """Whether it begins with the final network of what it needs, and trains nothing."""
+    held_out: float = 0.0
+    """In a trial of `tune`, the share of the training images that takes the place of the test images, drawn by the
+    seed. Nothing else sees these; nobody sees the test images."""
     data_seed: int | None = None
     """Splits the data where the job's own seed does not: members of an ensemble see the ensemble's images."""
     bytes_sha256: str | None = None
@@ -65,7 +70,8 @@ class Job:
         own = {"method": self.method, "config": self.config, "data_sha256": self.data_sha256}
         needs = sorted({need.id for need in self.needs})
         warmup = self.trunk.config if self.trunk else {}
-        optional = {"source_sha256": self.source_sha256, "max_steps": self.max_steps, "needs": needs, "warmup": warmup}
+        optional: dict[str, Any] = {"source_sha256": self.source_sha256, "max_steps": self.max_steps}
+        optional |= {"held_out": self.held_out, "needs": needs, "warmup": warmup}
         return recipe_of(self.task) | own | {key: value for key, value in optional.items() if value}
 
     @property
@@ -80,6 +86,11 @@ class Job:
     @property
     def split_seed(self) -> int:
         return self.seed if self.data_seed is None else self.data_seed
+
+    @property
+    def measured(self) -> str:
+        """The file of the prediction that its record measures."""
+        return PREDICTION_HELD_OUT if self.held_out else PREDICTION
 
     @cached_property
     def id(self) -> str:

@@ -11,7 +11,7 @@ from benchmark.evaluate import measure
 from benchmark.interface import Method
 from benchmark.jobs import Job
 from benchmark.prediction import Evidence, Prediction, Stored
-from benchmark.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.store import PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
 from benchmark.trainer import Diverged, Trainer
 
 
@@ -24,6 +24,13 @@ def heading(job: Job) -> dict[str, Any]:
         "seed": job.seed,
         "identity": job.identity(),
     }
+
+
+def told(job: Job, measured: dict[str, Any]) -> dict[str, Any]:
+    """What a record says of measures. Those of a trial stand apart, so that nothing takes them for a test."""
+    if not job.held_out:
+        return measured
+    return {"held_out": {"images" if name == "num_test" else name: value for name, value in measured.items()}}
 
 
 @dataclass(frozen=True)
@@ -40,30 +47,30 @@ class Outputs:
 
     def measured(self, method: Method) -> dict[str, Any]:
         """The final predictions stored, those on the test images measured, by the first rank alone."""
-        data = self.trainer.data
+        data, job = self.trainer.data, self.trainer.job
         if self.keep_features:
             self.write(method, data.train, PREDICTION_TRAIN)
         if data.val is not None:
             self.write(method, data.val, PREDICTION_VAL)
-        test = self.write(method, data.test, PREDICTION)
-        if not self.trainer.job.max_steps:
-            refuse_collapsed(test)
+        test = self.write(method, data.test, job.measured)
+        if not job.max_steps:
+            refuse_collapsed(test, job)
         if not self.trainer.ranks.is_first:
             return {}
         measured = {**measure(test, method.scores(test.prediction)), "num_train": len(data.train)}
         earlier = {str(epoch): self.measured_at(epoch, method) for epoch in self.epochs}
-        return {**measured, "at_epochs": earlier} if earlier else measured
+        return told(job, {**measured, "at_epochs": earlier} if earlier else measured)
 
     def measured_at(self, epoch: int, method: Method) -> dict[str, Any]:
         """From what was stored then, perhaps before an interruption."""
-        name = at_epoch(PREDICTION, epoch)
+        name = at_epoch(self.trainer.job.measured, epoch)
         test = self.store.read_prediction(self.folder, name, self.checksums[name])
         return measure(test, method.scores(test.prediction))
 
     def write_epoch(self, method: Method, epoch: int) -> None:
         """The test and validation predictions of an unfinished training."""
         data = self.trainer.data
-        self.write(method, data.test, at_epoch(PREDICTION, epoch))
+        self.write(method, data.test, at_epoch(self.trainer.job.measured, epoch))
         if data.val is not None:
             self.write(method, data.val, at_epoch(PREDICTION_VAL, epoch))
 
@@ -89,8 +96,8 @@ def refuse_malformed(evidence: Evidence, num_classes: int) -> None:
         raise Diverged("the predicted logits are not finite")
 
 
-def refuse_collapsed(test: Evidence) -> None:
+def refuse_collapsed(test: Evidence, job: Job) -> None:
     """A network that says the same class of everything has learnt nothing; its mean would hide it."""
-    predicted = test.prediction.logits.argmax(axis=1)
+    predicted, kind = test.prediction.logits.argmax(axis=1), "held-out" if job.held_out else "test"
     if len(predicted) > 1 and len(np.unique(predicted)) == 1 and len(np.unique(test.labels)) > 1:
-        raise Diverged(f"collapsed: every test image is called class {predicted[0]}")
+        raise Diverged(f"collapsed: every {kind} image is called class {predicted[0]}")

@@ -88,6 +88,8 @@ class Planner:
     max_steps: int = 0
     standard: TaskConfig | None = None
     """The task as its file has it, where the command line changes it."""
+    held_out: float = 0.0
+    """The share of the training images that judges trials."""
 
     def entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
         """One entry for a label, or one for each coverage that the method is trained for."""
@@ -127,6 +129,7 @@ class Planner:
             self.max_steps,
             needs=needs,
             takes_over=issubclass(method, Method) and bool(members),
+            held_out=self.held_out,
             bytes_sha256=self.methods.bytes_hash(owner),
             label=label,
             code=self.code(owner, method, needs),

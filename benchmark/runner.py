@@ -170,7 +170,8 @@ def train_trunk(job: Job, context: Context, device: torch.device, report: Report
 def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) -> DataSet:
     sharing = context.jobs_per_device * (ranks.size if device.type == "cpu" else 1)
     budget = data_budget(device, sharing) if context.budget is None else context.budget
-    data = prepare(job.task.data, context.folders, job.split_seed, device, budget, build=False)
+    folders, config = context.folders, job.task.data
+    data = prepare(config, folders, job.split_seed, device, budget, build=False, held_out=job.held_out)
     if data.sha256 != job.data_sha256:
         raise ValueError("the images have changed since this job was planned; run the command again")
     return data

@@ -1,26 +1,29 @@
-"""The search for a method's settings: what is tried, on which images it is judged, and what came of it."""
+"""The search for a method's settings: what is tried, on which images it is judged, and what the trials say."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
 from benchmark.files import Damaged
+from benchmark.former import before_held_out, trial_as_found
 from benchmark.interface import Contestant, Method
 from benchmark.jobs import Entry, Job, Methods
+from benchmark.ledger import Settings, Trial, text_of
 from benchmark.metrics import aurc
 from benchmark.names import canonical
 from benchmark.planner import Planner, label_owners, resolve_config
-from benchmark.sheet import Sheet
-from benchmark.store import PREDICTION_VAL, Store
+from benchmark.recipe import FIELDS
+from benchmark.stale import torch_of
+from benchmark.store import PREDICTION_VAL, Store, folder_of
 
-Settings = dict[str, Any]
+NOT_SEARCHED = ("data", "eval_batch_size", "evaluate_at", "threads")
+"""Fields that say which images judge a trial, or how it runs."""
 
 
 def find_grid(task: TaskConfig, label: str, owner: str, asked: Sequence[str]) -> list[Settings]:
@@ -41,164 +44,163 @@ def read_grid(asked: Iterable[str]) -> dict[str, list[str]]:
     for text in asked:
         name, equals, values = text.partition("=")
         if not equals or not all(value.strip() for value in values.split(",")):
-            raise UserError(f"--grid '{text}': expected FIELD=VALUE,VALUE, e.g. --grid weight=0.1,0.5,1.0")
+            raise UserError(
+                f"--grid '{text}': expected FIELD=VALUE,VALUE, e.g. --grid weight=0.1,0.5,1.0 or optimizer.lr=0.1,0.05"
+            )
         grid.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
     return grid
 
 
-def trial_entries(
-    planner: Planner, methods: Methods, label: str, trials: Sequence[Settings], seeds: Sequence[int]
-) -> tuple[Entry, ...]:
-    """One entry for each combination of settings."""
+def of_task(name: str, method: type[Contestant]) -> bool:
+    """Whether a name in a grid means a field of the task, and not a setting of the method."""
+    if name in {field.name for field in fields(method.Config)}:
+        return False
+    table = name.partition(".")[0]
+    if table in NOT_SEARCHED:
+        raise UserError(f"{name} cannot be searched: trials are compared on the same images; use --set {name}=VALUE")
+    return table in FIELDS
+
+
+def without_idle_validation(task: TaskConfig, method: type[Contestant], methods: Methods) -> TaskConfig:
+    """The task of a trial. Validation images that nothing looks at during training are trained on."""
+    names = [method.warmup, method.starts_from] if issubclass(method, Method) else []
+    taking_part = [method, *(methods.get(name) for name in names if name)]
+    used = any(each.needs_validation for each in taking_part)
+    if used and not task.data.has_validation:
+        raise UserError(
+            f"{task.name}: this method needs validation images beside those that judge its trials; "
+            "add --set data.val=0.1"
+        )
+    if used or task.checkpoint == "best":
+        return task
+    return replace(task, data=replace(task.data, val=0.0, official_val=False, val_images=0))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A combination of settings with its jobs."""
+
+    entry: Entry
+    settings: Settings
+    """Of the method."""
+    changes: Settings
+    """Fields of the task, by their dotted names."""
+    former: str
+    """The id of its trials before they had images of their own; empty where it was never the same training."""
+    recipe: str
+    """All but what is searched, as a hash."""
+
+
+def make_trials(
+    planner_with: Callable[[Settings], Planner],
+    methods: Methods,
+    label: str,
+    trials: Sequence[Settings],
+    seeds: Sequence[int],
+    always: Mapping[str, Any] | None = None,
+) -> list[Tried]:
+    """One for each combination of settings. `planner_with` plans the task with some of its fields changed.
+
+    `always` is what the command line sets for all of them, by dotted name.
+    """
     owner = label_owners(methods)[label]
     method = methods.get(owner)
     if issubclass(method, Method) and method.one_per_coverage is not None:
         raise UserError(f"{label} is trained for one coverage at a time, so no single AURC judges it: it is not tuned")
-    entries = {}
-    for settings in trials:
+    planners, tried = {"": planner_with({})}, {}
+    own, shared = sort_out(always or {}, label, owner)
+    for combination in trials:
+        changes = {name: value for name, value in combination.items() if of_task(name, method)}
+        settings = {name: value for name, value in combination.items() if name not in changes}
+        if text_of(changes) not in planners:
+            planners[text_of(changes)] = planner_with(changes)
+        planner = planners[text_of(changes)]
         config = resolve_config(planner.task, label, owner, method, **settings)
-        typed = {name: getattr(config, name) for name in settings}
-        jobs = tuple(planner.job(f"{label} {text_of(typed)}", owner, config, seed) for seed in seeds)
-        entries[jobs[0].id] = Entry(text_of(typed), owner, jobs)
-    return tuple(entries.values())
+        typed = {name: getattr(config, name) for name in (*own, *settings)}
+        changed = {**shared, **{name: value_at(planner.task, name) for name in changes}}
+        text = text_of(typed | changed)
+        jobs = tuple(planner.job(f"{label} {text}", owner, config, seed) for seed in seeds)
+        former = [old.id for old in before_held_out(jobs[0])]
+        recipe = recipe_hash(jobs[0], planners[""].task)
+        tried[jobs[0].id] = Tried(Entry(text, owner, jobs), typed, changed, "".join(former), recipe)
+    return list(tried.values())
 
 
-def text_of(settings: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in settings.items())
+def sort_out(always: Mapping[str, Any], label: str, owner: str) -> tuple[list[str], Settings]:
+    """The settings of the method, and what else can change a result, among what the command line sets."""
+    own, shared = [], {}
+    for name, value in always.items():
+        table, _, rest = name.partition(".")
+        about, _, setting = rest.rpartition(".")
+        if table == "method" and canonical(about) in (canonical(label), canonical(owner)):
+            own.append(setting)
+        elif table in (*FIELDS, "method"):
+            shared[name] = value
+    return own, shared
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One combination of settings, with the validation AURC of each seed that has one."""
-
-    settings: Settings
-    job: str
-    by_seed: dict[str, float]
-    recipe: str = ""
-    """All but the method's settings, as a hash: only trials that share it can be compared."""
-    split: str = ""
-    """The images it was judged on."""
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(list(self.by_seed.values()))) if self.by_seed else float("inf")
+def value_at(task: TaskConfig, name: str) -> Any:
+    """What a task says under a dotted name."""
+    value: Any = task
+    for part in name.split("."):
+        value = value[part] if isinstance(value, Mapping) else getattr(value, part)
+    if name == "data.path":
+        return str(Path(value).resolve())
+    return list(value) if isinstance(value, tuple) else value
 
 
-def read_trials(
-    entries: Iterable[Entry], names: Iterable[str], method: type[Contestant], split: str, store: Store
-) -> list[Trial]:
-    """What the finished runs say of the validation images; the test images are not looked at."""
-    fields = list(names)
-    return [
-        Trial(
-            {name: entry.jobs[0].config[name] for name in fields},
-            entry.jobs[0].id,
-            {str(job.seed): found for job in entry.jobs if (found := validation_aurc(job, method, store)) is not None},
-            recipe_hash(entry.jobs[0]),
-            split,
-        )
-        for entry in entries
-    ]
-
-
-def recipe_hash(job: Job) -> str:
-    described = {name: value for name, value in job.identity().items() if name not in ("config", "warmup")}
+def recipe_hash(job: Job, task: TaskConfig) -> str:
+    """Of all that trials must have in common to be compared: the task as it is without what is searched."""
+    (base,) = before_held_out(replace(job, task=task)) or [replace(job, task=task)]
+    searched = ("config", "warmup", "needs", "source_sha256")
+    described = {name: value for name, value in base.identity().items() if name not in searched}
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def validation_aurc(job: Job, method: type[Contestant], store: Store) -> float | None:
+def as_found(tried: Sequence[Tried], store: Store) -> list[Tried]:
+    """Trials under the ids that they already have."""
+    return [
+        replace(each, entry=replace(each.entry, jobs=tuple(trial_as_found(job, store) for job in each.entry.jobs)))
+        for each in tried
+    ]
+
+
+def read_trials(tried: Iterable[Tried], method: type[Contestant], split: str, store: Store) -> list[Trial]:
+    """What the finished runs say of the images held out; nothing looks at the test images."""
+    found = []
+    for each in tried:
+        jobs = each.entry.jobs
+        by_seed = {str(job.seed): held_out_aurc(job, method, store) for job in jobs}
+        whole = {seed: value for seed, value in by_seed.items() if value is not None}
+        makers = {str(job.seed): made_by(job.folder, store) for job in jobs if str(job.seed) in whole}
+        known = (jobs[0].id, whole, each.recipe, split, each.changes, makers, each.former)
+        found.append(Trial(each.settings, *known))
+    return found
+
+
+def held_out_aurc(job: Job, method: type[Contestant], store: Store) -> float | None:
     """With the score that the method was published with; None for a run without a result that can be believed."""
     if store.state(job.folder) != "done":
         return None
     try:
-        validation = store.read_prediction(job.folder, PREDICTION_VAL)
+        judged = store.read_prediction(job.folder, job.measured if job.held_out else PREDICTION_VAL)
     except (FileNotFoundError, Damaged):
         return None
-    confidence = next(iter(method.scores(validation.prediction).values()))
-    return aurc(confidence, validation.prediction.logits.argmax(axis=1) != validation.labels)
+    confidence = next(iter(method.scores(judged.prediction).values()))
+    return aurc(confidence, judged.prediction.logits.argmax(axis=1) != judged.labels)
 
 
-def choose(trials: Sequence[Trial], seeds: Sequence[int]) -> Trial | None:
-    """The lowest mean over the seeds asked for, among the trials that have them all; the first of equal ones."""
-    wanted = {str(seed) for seed in seeds}
-    whole = [trial for trial in trials if wanted <= trial.by_seed.keys()]
-    return min(whole, key=lambda trial: np.mean([trial.by_seed[seed] for seed in sorted(wanted)]), default=None)
+def made_by(folder: Path, store: Store) -> str:
+    """The code and the torch that made a result; empty where its record does not tell."""
+    provenance = (store.read_record(folder) or {}).get("provenance", {})
+    torches = sorted({f"torch {torch_of(each)}" for each in provenance.get("environments", [])})
+    return ", ".join([*provenance.get("codes", []), *torches])
 
 
-def add_to_ledger(ledger: dict[str, Any], label: str, trials: Sequence[Trial], seeds: Sequence[int]) -> dict[str, Any]:
-    """The ledger of a task with the trials of a method added to those that it had before: none is ever dropped.
+def with_makers(trials: Iterable[Trial], task: str, owner: str, store: Store) -> list[Trial]:
+    """Trials of an older ledger, with what their records say of the code that made them."""
 
-    The choice is among all trials, old and new, of the same recipe; where none is whole yet, the old one stands.
-    """
-    entry = ledger.get("methods", {}).get(label, {"chosen": "", "trials": []})
-    known = {trial["job"]: Trial(**trial) for trial in entry["trials"]}
-    for trial in trials:
-        old = known.get(trial.job, trial)
-        settings, by_seed = {**old.settings, **trial.settings}, {**old.by_seed, **trial.by_seed}
-        known[trial.job] = replace(trial, settings=settings, by_seed=by_seed)
-    chosen = choose([trial for trial in known.values() if trial.recipe == trials[0].recipe], seeds)
-    entry = {"chosen": chosen.job if chosen else entry["chosen"], "trials": [vars(trial) for trial in known.values()]}
-    return {**ledger, "methods": {**ledger.get("methods", {}), label: entry}}
+    def makers(trial: Trial) -> dict[str, str]:
+        return {seed: made_by(folder_of(task, owner, trial.job, int(seed)), store) for seed in trial.by_seed}
 
-
-def ledger_sheets(ledger: Mapping[str, Any]) -> list[Sheet]:
-    """How many settings each method was given, on which images, and all of them."""
-    rows, sheets = [], []
-    for label, entry in ledger["methods"].items():
-        trials = [Trial(**trial) for trial in entry["trials"]]
-        for recipe in dict.fromkeys(trial.recipe for trial in trials):
-            rows.append((label, *recipe_row([trial for trial in trials if trial.recipe == recipe], entry["chosen"])))
-        sheets.append(trials_sheet(label, trials, entry["chosen"]))
-    heading = ("method", "settings tried", "with a result", "seeds", "judged on", "recipe", "chosen", "AURC ×10³")
-    caption = (
-        f"Selection ledger of {ledger['task']}: how many settings each method was given, and on which images. Only "
-        "trials of one recipe (data, network, training) are compared with each other."
-    )
-    return [Sheet("ledger", caption, heading, tuple(rows)), *sheets]
-
-
-def recipe_row(trials: Sequence[Trial], chosen: str) -> tuple[str, ...]:
-    """What the trials of one recipe come to."""
-    best = next((trial for trial in trials if trial.job == chosen), None)
-    seeds = sorted({seed for trial in trials for seed in trial.by_seed}, key=int)
-    outcome = (text_of(best.settings), f"{1000 * best.mean:.2f}") if best else ("–", "–")
-    counts = (str(len(trials)), str(sum(bool(trial.by_seed) for trial in trials)))
-    return (*counts, ", ".join(seeds), trials[0].split, trials[0].recipe, *outcome)
-
-
-def trials_sheet(label: str, trials: Sequence[Trial], chosen: str) -> Sheet:
-    names = list(dict.fromkeys(name for trial in trials for name in trial.settings))
-    ordered = sorted(trials, key=lambda trial: (trial.recipe, trial.mean))
-    rows = [
-        (
-            *(str(trial.settings.get(name, "–")) for name in names),
-            f"{1000 * trial.mean:.2f}" if trial.by_seed else "no result",
-            str(len(trial.by_seed)),
-            trial.recipe,
-            trial.job,
-            "chosen" if trial.job == chosen else "",
-        )
-        for trial in ordered
-    ]
-    numbers = [
-        {"method": label, **trial.settings, "job": trial.job, "seed": seed, "aurc": value}
-        for trial in ordered
-        for seed, value in trial.by_seed.items()
-    ]
-    heading = (*names, "validation AURC ×10³", "seeds", "recipe", "job", "")
-    return Sheet("trials", f"Every trial of {label}.", heading, tuple(rows), numbers=tuple(numbers))
-
-
-def tuned_task(ledger: Mapping[str, Any]) -> str:
-    """A task file with the chosen settings of all methods tuned so far."""
-    lines = [
-        f"# {ledger['task']} with the settings that `python run_all.py tune` chose by validation AURC.",
-        f"extends = {json.dumps(ledger['extends'])}",
-        f"title = {json.dumps(ledger['title'] + ' (tuned)', ensure_ascii=False)}",
-    ]
-    for label, entry in ledger["methods"].items():
-        best = next((trial for trial in entry["trials"] if trial["job"] == entry["chosen"]), None)
-        if best is not None:
-            lines += ["", f"[method.{json.dumps(label)}]"]
-            lines += [f"{name} = {json.dumps(value)}" for name, value in best["settings"].items()]
-    return "\n".join(lines) + "\n"
+    return [each if each.made_by else replace(each, made_by=makers(each)) for each in trials]

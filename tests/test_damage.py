@@ -266,7 +266,7 @@ def test_tune_goes_on_after_damage(tiny: Path, tmp_path: Path, damage: str) -> N
     """The ledger is written before anything is repaired, and again behind it."""
     common = ("tune", tiny, "sat", "--grid", "target_momentum=0.9", "--results", tmp_path / "r", "--workers", 0, "-q")
     assert run_here(*common).returncode == 0
-    path = next((tmp_path / "r" / "tiny").rglob("prediction-val.npz"))
+    path = next((tmp_path / "r" / "tiny").rglob("prediction-held-out.npz"))
     ledger, content = (tmp_path / "r" / "tune" / "tiny.json").read_bytes(), path.read_bytes()
     path.unlink()
     if damage == "flipped":

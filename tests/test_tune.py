@@ -8,29 +8,30 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmark.config import TaskConfig
+from benchmark.data import divide, load
 from benchmark.errors import UserError
+from benchmark.former import before_held_out
+from benchmark.jobs import PREDICTION_HELD_OUT
+from benchmark.ledger import Choice, Trial, add_to_ledger, choices_of, choose, ledger_sheets, trials_of, tuned_tasks
 from benchmark.metrics import aurc
 from benchmark.planner import Planner, label_owners, resolve_config
 from benchmark.scores import softmax_response
 from benchmark.store import Store
 from benchmark.tasks import load_task, task_names
-from benchmark.tuning import (
-    Trial,
-    add_to_ledger,
-    choose,
-    find_grid,
-    ledger_sheets,
-    read_grid,
-    trial_entries,
-    tuned_task,
-)
+from benchmark.tuning import Tried, find_grid, make_trials, read_grid, without_idle_validation
 from methods import Registry
-from tests.conftest import TINY, run_here
+from tests.conftest import NOWHERE, TINY, run_here
 from tests.image_sets import write_celeba
 
 PAPER = json.loads((Path(__file__).parent / "data" / "paper_settings.json").read_text())
+REFERENCE = Path(__file__).parent.parent / "results" / "reference"
 REGISTRY = Registry()
 GRID = "\n[tune.ccl_sc]\nweight = [0.1, 1.0]\nmomentum = [0.9]\n"
+
+
+def tried(task: TaskConfig, label: str, trials: list[dict[str, Any]]) -> list[Tried]:
+    return make_trials(lambda changes: Planner(task, REGISTRY, "hash", held_out=0.2), REGISTRY, label, trials, [0])
 
 
 def test_the_published_grids() -> None:
@@ -51,8 +52,7 @@ def test_every_grid_can_be_planned(name: str) -> None:
     for key in task.tune:
         label = key if key in owners else next(label for label, owner in owners.items() if owner == key)
         trials = find_grid(task, label, owners[label], [])
-        entries = trial_entries(Planner(task, REGISTRY, "hash"), REGISTRY, label, trials, [0])
-        assert len(entries) == len(trials), "every combination is another job"
+        assert len(tried(task, label, trials)) == len(trials), "every combination is another job"
 
 
 def test_a_label_has_its_own_grid_before_its_file() -> None:
@@ -72,56 +72,138 @@ def test_grids_that_cannot_be() -> None:
     for text in ("weight", "weight=", "weight=1,,2"):
         with pytest.raises(UserError, match="expected FIELD=VALUE,VALUE"):
             read_grid([text])
-    planner = Planner(load_task("digits"), REGISTRY, "hash")
+    task = load_task("digits")
     with pytest.raises(UserError, match="expected a finite number"):
-        trial_entries(planner, REGISTRY, "CCL-SC", [{"weight": "nan"}], [0])
+        tried(task, "CCL-SC", [{"weight": "nan"}])
     with pytest.raises(UserError, match="trained for one coverage at a time"):
-        trial_entries(planner, REGISTRY, "SelectiveNet", [{"hidden": 8}], [0])
+        tried(task, "SelectiveNet", [{"hidden": 8}])
     with pytest.raises(UserError, match=r"unknown key in digits: method\.CCL-SC: 'wieght'"):
-        trial_entries(planner, REGISTRY, "CCL-SC", [{"wieght": 8}], [0])
+        tried(task, "CCL-SC", [{"wieght": 8}])
+    with pytest.raises(UserError, match=r"data\.val cannot be searched: .* use --set data\.val=VALUE"):
+        tried(task, "CCL-SC", [{"data.val": 0.3}])
 
 
-def trial(job: str, **by_seed: float) -> Trial:
-    return Trial({"weight": 1.0}, job, {name[1:]: value for name, value in by_seed.items()})
+def trial(job: str, /, made_by: str = "", settings: dict[str, Any] | None = None, **by_seed: float) -> Trial:
+    seeds = {name[1:]: value for name, value in by_seed.items()}
+    return Trial(settings or {"weight": job}, job, seeds, made_by=dict.fromkeys(seeds, made_by))
+
+
+def chosen(trials: list[Trial], seeds: list[int], before: str = "") -> tuple[str, str]:
+    """Who wins, where all are asked for, and what is remarked."""
+    found = choose(trials, [each.job for each in trials], seeds, Choice(before))
+    return found.job, " ".join(found.remarks)
 
 
 def test_the_choice_is_fair() -> None:
     """A trial that lacks a seed, because it failed or diverged, cannot win by the seeds it has."""
     lucky, steady, worse = trial("a", s0=0.1), trial("b", s0=0.2, s1=0.4), trial("c", s0=0.3, s1=0.4)
-    assert choose([lucky, worse, steady], [0, 1]) == steady
-    assert choose([lucky, worse, steady], [0]) == lucky
-    assert choose([lucky], [0, 1]) is None
-    assert choose([worse, trial("d", s0=0.3, s1=0.4)], [0, 1]) == worse
+    lacks = "1 of 3 settings lack a result and cannot win: weight=a."
+    assert chosen([lucky, worse, steady], [0, 1]) == ("b", lacks)
+    assert chosen([lucky, worse, steady], [0]) == ("a", "")
+    assert chosen([lucky], [0, 1])[0] == ""
+    assert chosen([lucky], [0, 1], before="z")[0] == "z"
+
+
+def test_a_tie_is_said() -> None:
+    """Exactly equal settings are no evidence for the first of them; who they are is told."""
+    equal = [trial("a", s0=0.3, s1=0.5), trial("b", s0=0.3, s1=0.5), trial("c", s0=0.3, s1=0.6)]
+    found = choose(equal, "abc", [0, 1])
+    assert (found.job, found.tied) == ("a", ("b",))
+    assert found.remarks == (
+        "weight=a is one of 2 settings with exactly the same result, and was chosen as the first of them; "
+        "the others: weight=b.",
+    )
+    ledger = {**add_to_ledger({"task": "t"}, "A", [], equal, [0, 1]), "extends": "digits", "title": "d"}
+    summary, sheet = ledger_sheets(ledger)
+    assert summary.rows[0][6:] == ("weight=a (or 1 equal)", "400.00")
+    assert [row[-1] for row in sheet.rows] == ["chosen", "equal to the chosen", ""]
+    assert sheet.notes == found.remarks
+    assert f"# {found.remarks[0]}" in tuned_tasks(ledger)["t-tuned"]
+
+
+def test_only_trials_of_one_code_are_compared() -> None:
+    """The choice is among those that one code and one torch made; what is left out is told, with the best of it."""
+    old, new, newer = trial("a", "x", s0=0.1), trial("b", "y", s0=0.4), trial("c", "y", s0=0.3)
+    found, remarks = chosen([old, new, newer], [0], before="z")
+    assert (found, "several versions of the code or of torch" in remarks) == ("z", True)
+    found = choose([old, new, newer], ["b", "c"], [0])
+    assert found.job == "c"
+    assert "another version of the code or of torch has made, the best of them weight=a with 100.00" in found.remarks[0]
+    unknown = trial("d", s0=0.2)
+    assert choose([unknown, new, newer], ["b", "c"], [0]).job == "d", "what is not known is not held against it"
+
+
+def test_who_was_never_beaten_stays() -> None:
+    """A comment, an update or another number of seeds must not put a worse setting in the place of the best."""
+    best, worse = trial("a", "x", s0=0.0033), trial("b", "y", s0=0.01095, s1=0.01)
+    found = choose([best, worse], ["b"], [0], Choice("a", ("0",)))
+    assert (found.job, found.seeds) == ("a", ("0",))
+    assert "The choice stays weight=a, which was not tried with this code and these seeds" in found.remarks[-1]
+    assert choose([best, worse], ["b"], [0, 1], Choice("a")).job == "a"
+    again = trial("c", "y", settings={"weight": "a"}, s0=0.02)
+    assert choose([best, worse, again], ["b", "c"], [0], Choice("a")).job == "b", "tried again, and beaten"
 
 
 def test_the_ledger_forgets_nothing() -> None:
     """Trials stay, the best of all comparable ones is chosen, and a search that finds nothing changes nothing."""
-    first = add_to_ledger({"task": "t"}, "A", [trial("a", s0=0.2)], [0])
-    second = add_to_ledger(first, "A", [trial("b", s0=0.1), trial("a", s1=0.3)], [0])
-    third = add_to_ledger(second, "B", [trial("c")], [0])
+
+    def add(ledger: dict[str, Any], label: str, trials: list[Trial], seeds: list[int]) -> dict[str, Any]:
+        return json.loads(json.dumps(add_to_ledger(ledger, label, trials_of(ledger, label), trials, seeds)))
+
+    first = add({"task": "t"}, "A", [trial("a", s0=0.2)], [0])
+    second = add(first, "A", [trial("b", s0=0.1), trial("a", s1=0.3)], [0])
+    third = add(second, "B", [trial("c")], [0])
     assert [(t["job"], t["by_seed"]) for t in third["methods"]["A"]["trials"]] == [
         ("a", {"0": 0.2, "1": 0.3}),
         ("b", {"0": 0.1}),
     ]
     assert third["methods"]["A"]["chosen"] == "b"
-    worse = add_to_ledger(third, "A", [trial("d", s0=0.5)], [0])
+    worse = add(third, "A", [trial("d", s0=0.5)], [0])
     assert worse["methods"]["A"]["chosen"] == "b"
-    nothing = add_to_ledger(third, "A", [trial("e")], [0, 1, 2])
+    nothing = add(third, "A", [trial("e")], [0, 1, 2])
     assert nothing["methods"]["A"]["chosen"] == "b"
-    text = tuned_task({**third, "extends": "digits", "title": "digits"})
-    assert '[method."A"]\nweight = 1.0\n' in text
+    (text,) = tuned_tasks({**third, "extends": "digits", "title": "digits"}).values()
+    assert '[method."A"]\nweight = "b"\n' in text
     assert '[method."B"]' not in text
+    moved = add(third, "A", [replace(trial("f", s1=0.4), former="b")], [0])
+    assert choices_of(moved["methods"]["A"])[""].job == "f", "an older id of the same trial"
+    assert [(t["job"], t["by_seed"]) for t in moved["methods"]["A"]["trials"]][1:] == [("f", {"0": 0.1, "1": 0.4})]
 
 
 def test_trials_of_another_recipe_are_not_compared() -> None:
-    first = add_to_ledger({"task": "t"}, "A", [replace(trial("a", s0=0.1), recipe="x", split="20 %")], [0])
-    second = add_to_ledger(first, "A", [replace(trial("b", s0=0.9), recipe="y", split="40 %")], [0])
+    """Each recipe has its own winner; the task file has the latest."""
+    first = add_to_ledger({"task": "t"}, "A", [], [replace(trial("a", s0=0.1), recipe="x", split="20 %")], [0])
+    other = [replace(trial("b", s0=0.9), recipe="y", split="40 %")]
+    second = add_to_ledger(first, "A", trials_of(first, "A"), other, [0])
     assert second["methods"]["A"]["chosen"] == "b"
-    rows = ledger_sheets(second)[0].rows
-    assert [(row[1], row[4], row[5], row[6]) for row in rows] == [
-        ("1", "20 %", "x", "–"),
-        ("1", "40 %", "y", "weight=1.0"),
+    summary, sheet = ledger_sheets(second)
+    assert [(row[1], row[4], row[5], row[6]) for row in summary.rows] == [
+        ("1", "20 %", "x", "weight=a"),
+        ("1", "40 %", "y", "weight=b"),
     ]
+    assert sheet.notes == ("Not compared: 1 trial(s) of another recipe (data, network, training).",)
+    (text,) = tuned_tasks({**second, "extends": "digits", "title": "digits"}).values()
+    assert 'weight = "b"' in text
+
+
+def test_an_older_ledger_is_read() -> None:
+    """That of the recorded run: its trials, its choices, and its ids, by which its results would still be found."""
+    ledger = json.loads((REFERENCE / "tune" / "cifar100-cpu.json").read_text())
+    assert all(choices_of(entry)[recipe_of(entry)].job == entry["chosen"] for entry in ledger["methods"].values())
+    assert len(ledger_sheets(ledger)) == 1 + len(ledger["methods"])
+    record = next((REFERENCE / "cifar100-cpu-tuned").rglob("record.json"))
+    sha256 = json.loads(record.read_text())["identity"]["data_sha256"]
+    task = load_task("cifar100-cpu", ["channels_last=true"])
+    judged = without_idle_validation(task, REGISTRY.get("ccl_sc"), REGISTRY)
+    planner = Planner(judged, REGISTRY, sha256, held_out=task.tune_val)
+    known = {trial.job: trial for trial in trials_of(ledger, "CCL-SC")}
+    found = make_trials(lambda changes: planner, REGISTRY, "CCL-SC", [{"weight": 0.5, "warmup_epochs": 5}], [0])
+    assert known[found[0].former].settings["weight"] == 0.5
+    assert found[0].recipe == known[found[0].former].recipe, "they are still compared"
+
+
+def recipe_of(entry: dict[str, Any]) -> str:
+    return next(trial["recipe"] for trial in entry["trials"] if trial["job"] == entry["chosen"])
 
 
 def test_a_tuned_task_trains_what_won_and_nothing_else(tmp_path: Path) -> None:
@@ -129,9 +211,9 @@ def test_a_tuned_task_trains_what_won_and_nothing_else(tmp_path: Path) -> None:
     ledger: dict[str, Any] = {"task": "t", "title": "t", "extends": "digits"}
     winners = {"CCL-SC": {"momentum": 0.5, "warmup_epochs": 3}, "CCL-SC2": {"weight": 0.25}, "Focal": {"gamma": 1.5}}
     for label, settings in winners.items():
-        ledger = add_to_ledger(ledger, label, [Trial(settings, label, {"0": 0.1})], [0])
+        ledger = add_to_ledger(ledger, label, [], [Trial(settings, label, {"0": 0.1})], [0])
     path = tmp_path / "tuned.toml"
-    path.write_text(tuned_task(ledger))
+    path.write_text(tuned_tasks(ledger)["t-tuned"])
     owners, plain, tuned = label_owners(REGISTRY), load_task("digits"), load_task(str(path))
     for label in ("CCL-SC", "CCL-SC2", "CCL-SC unweighted", "Focal", "Adaptive Focal"):
         method = REGISTRY.get(owners[label])
@@ -151,7 +233,7 @@ def test_from_the_command_to_a_task_that_runs(tmp_path: Path) -> None:
     store = Store(results)
     for found in entry["trials"]:
         for seed, value in found["by_seed"].items():
-            evidence = store.read_prediction(Path("tiny", "ccl_sc", found["job"], f"seed-{seed}"), "prediction-val.npz")
+            evidence = store.read_prediction(Path("tiny", "ccl_sc", found["job"], f"seed-{seed}"), PREDICTION_HELD_OUT)
             logits = evidence.prediction.logits
             assert len(logits) == 34
             assert value == pytest.approx(aurc(softmax_response(logits), logits.argmax(axis=1) != evidence.labels))
@@ -217,15 +299,137 @@ def test_one_ledger_belongs_to_one_task(tmp_path: Path) -> None:
     assert f"is the ledger of {paths[0]}; use another --results" in refused.stderr
 
 
-def test_an_official_validation_split_is_not_what_trials_are_judged_on(tmp_path: Path) -> None:
-    """20 % of the training images, as for every task."""
+def test_a_trial_never_sees_the_test_images(tmp_path: Path) -> None:
+    """It is measured on training images that nothing else looks at, under names that no table reads."""
+    task, results = tmp_path / "tiny.toml", tmp_path / "results"
+    task.write_text(TINY)
+    common = ("tune", task, "temperature-scaling", "--grid", "optimizer.lr=0.1", "--results", results, "--workers", 0)
+    made = run_here(*common)
+    assert made.returncode == 0, made.stderr
+    records = [json.loads(path.read_text()) for path in results.rglob("record.json")]
+    assert {record["method"] for record in records} == {"cross_entropy", "temperature_scaling"}
+    for record in records:
+        assert not {"scores", "classifier", "num_test"} & record.keys()
+        assert record["held_out"]["images"] == 34
+    stored = {path.name for path in results.rglob("*.npz")}
+    assert stored == {"prediction-held-out.npz", "prediction-val.npz"}, "the temperature is fitted on other images"
+
+
+@pytest.mark.parametrize("val", [0.0, 0.1])
+def test_what_judges_a_trial_is_seen_by_nothing_else(val: float) -> None:
+    config = replace(load_task("digits").data, val=val, train_images=200)
+    loaded = load(config, NOWHERE)[0]
+    train, validation, judged, posterior = divide(loaded, config, 3, held_out=0.2)
+    splits = [split for split in (train, validation, judged) if split is not None]
+    assert [len(split) for split in splits] == ([160, 40] if not val else [144, 16, 40])
+    assert sorted(np.concatenate([split.rows for split in splits])) == sorted(loaded.train.rows), "each image once"
+    assert all(split.pictures is loaded.train.pictures for split in splits)
+    assert posterior is None
+
+
+def test_older_trials_stand(tmp_path: Path) -> None:
+    """They were the same training, judged on the same images, which were called validation."""
+    task, results = tmp_path / "tiny.toml", tmp_path / "results"
+    task.write_text(TINY)
+    common = ("tune", task, "focal", "--grid", "gamma=1", "--workers", 0)
+    older = run_here("--datasets", task, "--methods", "focal", "--seeds", 1, "--set", "data.val=0.2", "--set",
+                     "method.focal.gamma=1", "--results", results, "--workers", 0)  # fmt: skip
+    assert older.returncode == 0, older.stderr
+    assert "1 jobs, 1 done already" in run_here(*common, "--results", results).stderr
+    assert "1 jobs, 0 done already" in run_here(*common, "--results", tmp_path / "new").stderr
+    ledgers = [json.loads((folder / "tune" / "tiny.json").read_text()) for folder in (results, tmp_path / "new")]
+    (old,), (new,) = (trials_of(ledger, "Focal") for ledger in ledgers)
+    assert (old.by_seed, old.recipe) == (new.by_seed, new.recipe)
+    assert new.former == old.job
+
+
+def test_where_validation_picks_the_epoch_older_trials_do_not_stand() -> None:
+    planner = Planner(load_task("celeba-cpu"), REGISTRY, "hash", held_out=0.2)
+    (found,) = make_trials(lambda changes: planner, REGISTRY, "SAT", [{"target_momentum": 0.9}], [0])
+    assert (found.former, before_held_out(found.entry.jobs[0])) == ("", [])
+    with pytest.raises(UserError, match=r"needs validation images beside those .* add --set data\.val=0\.1"):
+        without_idle_validation(load_task("cifar10"), REGISTRY.get("adafocal"), REGISTRY)
+
+
+def test_the_images_that_pick_the_epoch_do_not_judge_it(tmp_path: Path) -> None:
+    """CelebA: the set's own validation split picks, as in every run; 20 % of the training images judge."""
     write_celeba(tmp_path / "data", (60, 20, 12))
     common = ("--data-dir", tmp_path / "data", "--results", tmp_path / "r", "--workers", 0, "--max-steps", 1)
     made = run_here("tune", "celeba-cpu", "sat", "--grid", "target_momentum=0.9", *common)
     assert made.returncode == 0, made.stderr
     assert "validation split is not used" not in made.stderr
     (record,) = (tmp_path / "r" / "celeba-cpu" / "self_adaptive").glob("*/seed-0/record.json")
-    data = json.loads(record.read_text())["identity"]["data"]
-    assert (data["val"], data["official_val"]) == (0.2, False)
-    validation = Store(tmp_path / "r").read_prediction(record.parent.relative_to(tmp_path / "r"), "prediction-val.npz")
-    assert len(validation.labels) == 12
+    identity = json.loads(record.read_text())["identity"]
+    assert (identity["held_out"], identity["data"]["official_val"]) == (0.2, True)
+    store, folder = Store(tmp_path / "r"), record.parent.relative_to(tmp_path / "r")
+    names = ("prediction-val.npz", PREDICTION_HELD_OUT)
+    assert [len(store.read_prediction(folder, name).labels) for name in names] == [20, 12]
+
+
+PLUGIN = """
+from dataclasses import dataclass
+from torch.nn.functional import cross_entropy
+from benchmark.interface import Method, Step
+
+class Mine(Method):
+    title, reference, labels = "mine", "nobody", {"Mine": {}}
+
+    @dataclass(frozen=True)
+    class Config:
+        factor: float = 1.0
+        idle: int = 0
+
+    def training_step(self, batch, progress):
+        return Step(self.config.factor * cross_entropy(self.network(batch.images)[0], batch.labels))
+
+METHOD = Mine
+"""
+
+
+def test_a_comment_in_a_plugin_changes_no_choice(tmp_path: Path) -> None:
+    """What was reported: 10.95 chosen over 3.30 after a comment."""
+    task, plugin, results = tmp_path / "tiny.toml", tmp_path / "mine.py", tmp_path / "results"
+    task.write_text(TINY)
+    common = ("tune", task, "mine", "--plugin", plugin, "--results", results, "--workers", 0)
+    plugin.write_text(PLUGIN)
+    assert run_here(*common, "--grid", "factor=1,0.05").returncode == 0
+    assert load_task(str(results / "tune" / "tiny-tuned.toml")).method["Mine"] == {"factor": 1}
+    plugin.write_text(PLUGIN.replace("METHOD", "# a comment\nMETHOD"))
+    again = run_here(*common, "--grid", "factor=0.05")
+    assert "1 jobs, 1 done already" in again.stderr
+    assert load_task(str(results / "tune" / "tiny-tuned.toml")).method["Mine"] == {"factor": 1}
+    plugin.write_text(PLUGIN.replace("self.config.factor *", "1 * self.config.factor *"))
+    other = run_here(*common, "--grid", "factor=0.05")
+    assert "1 jobs, 0 done already" in other.stderr
+    assert "The choice stays factor=1.0" in other.stdout
+    assert load_task(str(results / "tune" / "tiny-tuned.toml")).method["Mine"] == {"factor": 1}
+
+
+def test_fields_of_the_task_are_searched_and_written_out(tmp_path: Path) -> None:
+    """With --set; a tie is said, and the tuned task trains the very recipe that won."""
+    task, plugin, results = tmp_path / "tiny.toml", tmp_path / "mine.py", tmp_path / "results"
+    task.write_text(TINY)
+    plugin.write_text(PLUGIN)
+    common = ("tune", task, "mine", "--plugin", plugin, "--results", results, "--workers", 0)
+    made = run_here(*common, "--grid", "optimizer.lr=0.2,0.1", "--grid", "idle=0,1", "--set", "epochs=5", "--set",
+                    "method.mine.factor=0.9", "--set", "data.val=0.2")  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert "one of 2 settings with exactly the same result" in made.stdout
+    assert made.stdout.count("equal to the chosen") == 1
+    (path,) = (results / "tune").glob("*.toml")
+    assert f"--datasets {path}" in made.stdout
+    tuned, plain = load_task(str(path)), load_task(str(task))
+    assert tuned.method["Mine"] == {"factor": 0.9, "idle": 0}
+    data, optimizer = replace(plain.data, val=0.2), replace(plain.optimizer, lr=tuned.optimizer.lr)
+    expected = replace(plain, name=tuned.name, title=tuned.title, method=tuned.method, epochs=5, data=data,
+                       optimizer=optimizer)  # fmt: skip
+    assert tuned == expected
+    assert f"optimizer.lr={tuned.optimizer.lr}" in tuned.title
+    assert run_here(*common, "--grid", "idle=0").returncode == 0
+    assert {each.name for each in (results / "tune").glob("*.toml")} == {path.name, "tiny-tuned.toml"}
+    for grid, message in {
+        "optimizer.rl=1": "did you mean 'lr'",
+        "optimizer.lr=fast": "expected a finite number",
+    }.items():
+        refused = run_here(*common, "--grid", grid)
+        assert (refused.returncode, message in refused.stderr) == (2, True), grid

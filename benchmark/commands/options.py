@@ -124,6 +124,16 @@ def add_test_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_set(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.NAME.FIELD=0.5",
+    )
+
+
 def amount(text: str) -> int:
     try:
         return bytes_from_text(text)

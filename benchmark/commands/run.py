@@ -11,6 +11,7 @@ from benchmark.cache import Folders
 from benchmark.commands.options import (
     add_data_folders,
     add_selection,
+    add_set,
     add_speed,
     add_table_options,
     asked_settings,
@@ -64,13 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_table_options(parser)
     add_data_folders(parser)
     add_speed(parser)
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.NAME.FIELD=0.5",
-    )
+    add_set(parser)
     add_plugins(parser)
     add_plan(parser)
     add_training(parser)
