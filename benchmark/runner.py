@@ -20,6 +20,7 @@ from benchmark.determinism import make_deterministic, set_precision, undetermine
 from benchmark.devices import data_budget, enter, start_memory, used_memory
 from benchmark.interface import Derived
 from benchmark.jobs import Job, Methods
+from benchmark.learning import curve_checksum
 from benchmark.onlooker import Onlooker
 from benchmark.outputs import Outputs, heading
 from benchmark.preprocessing import DIGITS
@@ -100,7 +101,8 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report, ra
             record = train(job, context, device, report, ranks)
     except Diverged as error:
         made = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
-        store.write_record(job.folder, {**heading(job), "diverged": str(error), "provenance": provenance() | made})
+        left = {"checksums": curve_checksum(job.folder, store), "provenance": provenance() | made}
+        store.write_record(job.folder, {**heading(job), "diverged": str(error), **left})
         store.tidy(job.folder)
         raise
     if not job.max_steps:

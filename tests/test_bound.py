@@ -131,7 +131,7 @@ def test_what_is_followed_is_that_of_the_formulas(tiny: Path) -> None:
 
 
 def test_the_figure_shows_what_was_followed(tiny: Path, tmp_path: Path) -> None:
-    """Two seeds of two methods; a history that breaks off is left out of the mean."""
+    """Two seeds of two methods; a history that is not the one of its record is left out of the mean."""
     common = ("--datasets", tiny, "--methods", "sr", "dg", "--seeds", 2, "-q", "--results", tmp_path)
     assert run_here(*common, "--track-bound").returncode == 0
     store = Store(tmp_path)
@@ -143,7 +143,8 @@ def test_the_figure_shows_what_was_followed(tiny: Path, tmp_path: Path) -> None:
     assert [panel.get_ylabel() for panel in panels] == ["V", "bound", "L₀"]
     lines = {line.get_label(): line for line in panels[1].get_lines()}
     paths = sorted((tmp_path / "tiny" / "cross_entropy").glob("*/seed-*/history.csv"))
-    expected = np.mean([bound.read_history(path)["bound"] for path in paths], axis=0)
+    curves = [bound.read_history(path.parent, {}, store)["bound"] for path in paths]
+    expected = np.mean(curves, axis=0)
     assert lines["SR"].get_ydata() == pytest.approx(expected)
     assert list(lines["SR"].get_xdata()) == [1, 2, 3, 4]
     assert any("h = 0.5" in text.get_text() for text in figure.texts)
@@ -151,10 +152,10 @@ def test_the_figure_shows_what_was_followed(tiny: Path, tmp_path: Path) -> None:
     paths[0].write_text("".join(whole[:3]))
     with house_style():
         shorter = {line.get_label(): line for line in bound.draw(runs).axes[1].get_lines()}
-    assert shorter["SR"].get_ydata() == pytest.approx(bound.read_history(paths[1])["bound"])
+    assert shorter["SR"].get_ydata() == pytest.approx(curves[1])
     paths[0].write_text("epoch,loss\n0,1.0\n")
-    assert bound.read_history(paths[0]) == {}
-    assert bound.read_history(tmp_path / "none.csv") == {}
+    assert bound.read_history(paths[0].parent, {}, store) == {}
+    assert bound.read_history(tmp_path / "none", {}, store) == {}
 
 
 def test_a_training_that_followed_nothing_is_not_drawn(tiny: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 from benchmark.files import Damaged
 from benchmark.jobs import Job
+from benchmark.learning import read_curve
 from benchmark.planner import plan
 from benchmark.runner import Context, Interrupted, run_job
 from benchmark.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
@@ -19,6 +21,7 @@ from benchmark.tasks import load_task
 from benchmark.trunks import share_warmups
 from methods import Registry
 from tests.conftest import NOWHERE, TINY, data_hash, run_here
+from tests.test_diverged import DIVERGING
 from tests.test_tables import MANIFEST, fill, record
 
 CPU = torch.device("cpu")
@@ -104,6 +107,43 @@ def test_a_damaged_prediction_is_not_read(finished: tuple[Path, Path], tmp_path:
         Store(results).read_prediction(path.parent.relative_to(results))
     shown = run_here("tables", "--results", results, "--scores", "margin").stdout
     assert "SR+margin: its predictions are damaged" in shown
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "of another method"])
+def test_a_damaged_learning_curve_is_not_shown(finished: tuple[Path, Path], tmp_path: Path, damage: str) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(finished[1], results)
+    path, other = (next((results / "tiny" / "cross_entropy").glob(f"*/seed-{seed}/history.csv")) for seed in (0, 1))
+    if damage == "of another method":
+        path.write_bytes(next((results / "tiny" / "self_adaptive").glob("*/seed-0/history.csv")).read_bytes())
+    else:
+        path.write_bytes(DAMAGES[damage](path.read_bytes(), other.read_bytes()))
+    shown = run_here("tables", "--results", results)
+    assert shown.returncode == 0
+    assert f"'{path}' is damaged (" in shown.stderr
+    page = (results / "report.html").read_text()
+    assert "SR, seed 0: its learning curve (history.csv) is damaged and left out" in page
+    left = other.read_text().splitlines()[-1].split(",")
+    assert re.search(rf"<td>4</td><td>{float(left[1]):.3f}</td>", page), "what is shown is the other seed's alone"
+
+
+def test_a_learning_curve_beside_a_run_that_has_none_is_not_shown(tmp_path: Path) -> None:
+    """A sealed record tells of every file; one from before there were seals knew of no curve, and is believed."""
+    store, folder = Store(tmp_path), Path("toy", "m", "id", "seed-0")
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "history.csv").write_text("epoch,loss\n0,1.0\n")
+    older = {"identity": {}, "checksums": {}, "provenance": {}}
+    assert read_curve(folder, {**older, "provenance": {"codes": []}}, store) == ""
+    assert read_curve(folder, older, store) != ""
+
+
+def test_the_curve_of_a_diverged_run_is_sealed_too(tiny: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "fragile.py"
+    plugin.write_text(DIVERGING.replace("BAD", "float('nan')"))
+    run_here("--datasets", tiny, "--plugin", plugin, "--methods", "fragile", "--seeds", 1, "--results", tmp_path / "r")
+    path = next((tmp_path / "r").rglob("history.csv"))
+    path.write_bytes(flipped(path.read_bytes()))
+    assert list(Store(tmp_path / "r").damage(path.parent.relative_to(tmp_path / "r"))) == ["history.csv"]
 
 
 def test_every_flipped_bit_of_a_record_is_noticed(finished: tuple[Path, Path], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Intra-class variance, the bound of Theorem 1 and the selective loss on test images, epoch by epoch."""
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmark.columns import Column
+from benchmark.files import Damaged
+from benchmark.learning import read_curve
 from benchmark.plots.risk_coverage import MOST, choose, legend_columns, looks
 from benchmark.plots.runs import Runs
 from benchmark.plots.style import DOUBLE, GREY, NotDrawn, new_figure, panel_name, short_name
 from benchmark.stats import Array
-from benchmark.store import HISTORY, folder_of
+from benchmark.store import Store, folder_of
 
 PANELS = {
     "intra_class_variance": ("(a) intra-class variance", "V"),
@@ -48,8 +51,11 @@ def draw(runs: Runs) -> Figure:
 
 def histories(column: Column, runs: Runs) -> list[dict[str, Array]]:
     """Of each seed that followed the bound: its numbers by epoch."""
-    folders = [folder_of(runs.manifest["task"], r["method"], r["job"], r["seed"]) for r in column.records]
-    found = [rows for folder in folders if (rows := read_history(runs.store.root / folder / HISTORY))]
+    of_task = runs.manifest["task"]
+    places = [
+        (folder_of(of_task, record["method"], record["job"], record["seed"]), record) for record in column.records
+    ]
+    found = [rows for folder, record in places if (rows := read_history(folder, record, runs.store))]
     longest = max((len(rows["bound"]) for rows in found), default=0)
     return [rows for rows in found if len(rows["bound"]) == longest]
 
@@ -59,12 +65,11 @@ def trains(column: Column) -> bool:
     return not column.records[0]["identity"].get("needs")
 
 
-def read_history(path: Path) -> dict[str, Array]:
-    """The panels' columns; empty where the history is not there or lacks one. Epochs without a value are NaN."""
+def read_history(folder: Path, record: dict[str, Any], store: Store) -> dict[str, Array]:
+    """The panels' columns; empty where there is no whole history or it lacks one. Epochs without a value are NaN."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except OSError:
+        rows = list(csv.DictReader(io.StringIO(read_curve(folder, record, store), newline="")))
+    except Damaged:
         return {}
     if not rows or not PANELS.keys() <= rows[0].keys():
         return {}

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from benchmark.columns import Column, column_notes, run_notes, single
+from benchmark.files import Damaged
+from benchmark.learning import DAMAGED, read_curve
 from benchmark.names import name_at
 from benchmark.report.markup import Markup, join, plain_table, tag
-from benchmark.store import ERROR, HISTORY, RECORD, Store, folder_of
+from benchmark.report.runs import trainings
+from benchmark.store import ERROR, RECORD, Store, folder_of
 
 BOUND = ("intra_class_variance", "margin_hinge", "last_layer_norm", "bound", "test_selective_loss")
 """What --track-bound adds, which is no health of a method."""
@@ -25,14 +28,15 @@ ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;()]+)+[/\\]
 def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: Store) -> Markup:
     problems = [*diverged_runs(columns), *unfinished_runs(manifest, store)]
     finished = [replace(column, diverged=()) for column in single(columns)]
-    notes = [*column_notes(columns), *run_notes(finished)]
+    endings, damaged = read_endings(manifest, columns, store)
+    notes = [*column_notes(columns), *run_notes(finished), *damaged]
     return join(
         [
             plain_table(["run", "seed", "what happened"], problems, "Runs without a result")
             if problems
             else tag("p", "Every run that was asked for is there, and none diverged.", class_="good"),
             tag("ul", (tag("li", note) for note in notes), class_="notes") if notes else "",
-            endings_table(manifest, store),
+            endings_table(endings),
         ]
     )
 
@@ -72,13 +76,27 @@ def without_folders(text: str) -> str:
     return ABSOLUTE.sub("…/", text)
 
 
-def endings_table(manifest: dict[str, Any], store: Store) -> Markup:
-    """The last row of each learning curve, mean over seeds."""
+def read_endings(
+    manifest: dict[str, Any], columns: Sequence[Column], store: Store
+) -> tuple[dict[str, list[dict[str, float]]], list[str]]:
+    """By name of a training, the last row of each learning curve; and what to say of those that are damaged."""
+    found = ((name, (*column.records, *column.diverged)) for name, column in trainings(columns).items())
+    records = {(name, record["seed"]): record for name, some in found for record in some}
     endings: dict[str, list[dict[str, float]]] = {}
-    for name, _, folder in runs_of(manifest):
-        ending = last_row(store.root / folder / HISTORY)
+    damaged: dict[str, list[str]] = {}
+    for name, seed, folder in runs_of(manifest):
+        try:
+            ending = last_row(read_curve(folder, records[name, seed], store)) if (name, seed) in records else {}
+        except Damaged:
+            damaged.setdefault(name, []).append(str(seed))
+            continue
         if ending:
             endings.setdefault(name, []).append(ending)
+    return endings, [f"{name}, seed {', '.join(seeds)}: {DAMAGED}." for name, seeds in damaged.items()]
+
+
+def endings_table(endings: dict[str, list[dict[str, float]]]) -> Markup:
+    """The last row of each learning curve, mean over seeds."""
     if not endings:
         return Markup()
     rows = ([name, *ending_texts(found)] for name, found in endings.items())
@@ -90,11 +108,9 @@ def endings_table(manifest: dict[str, Any], store: Store) -> Markup:
     return tag("div", tag("p", tag("strong", "How the trainings ended"), caption, class_="caption"), table)
 
 
-def last_row(path: Path) -> dict[str, float]:
+def last_row(curve: str) -> dict[str, float]:
     """Numbers of the last epoch; empty where there is no readable curve."""
-    if not path.is_file():
-        return {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = curve.splitlines()
     rows = list(csv.reader([lines[0], lines[-1]])) if len(lines) > 1 else []
     return (
         {key: number for key, text in zip(*rows, strict=False) if (number := as_number(text)) is not None}
