@@ -52,6 +52,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
+def write_if_other(path: Path, content: bytes) -> None:
+    """What is there already stays as it is, with its date: others may look at that."""
+    try:
+        if path.read_bytes() == content:
+            return
+    except OSError:
+        pass  # writing tells what is wrong
+    write_atomically(path, content)
+
+
 def sync_folder(path: Path) -> None:
     """Make a rename in a folder outlive a power cut."""
     folder = os.open(path, os.O_RDONLY)

@@ -22,7 +22,7 @@ from benchmark.commands.options import (
 )
 from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
 from benchmark.commands.run import MakeRegistry, entry_of_manifest
-from benchmark.commands.tables import try_report, write_paper_table
+from benchmark.commands.tables import make_parts, try_report, write_paper_table
 from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.stale import installed_torch
 from benchmark.store import Store
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if not arguments.max_steps:
         shown = [assemble_paper(manifest, store) for manifest in manifests]
         paths = [path for each in shown for path in write_paper_table(each, store, show=not arguments.quiet)]
-        report = try_report(store, published=shown)
+        report = try_report(store, make_parts("paper", shown, store))
         if not arguments.quiet:
             print(f"{len(paths)} files in {store.root / 'paper'}/\n{report}")
     return report_failures(failures)

@@ -24,7 +24,7 @@ from benchmark.commands.options import (
     tell_of_data,
 )
 from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
-from benchmark.commands.tables import try_report, write_tables
+from benchmark.commands.tables import make_parts, try_report, write_tables
 from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.config import TaskConfig
 from benchmark.errors import UserError
@@ -102,7 +102,7 @@ def train(
     if not arguments.max_steps:
         shown = [assemble(manifest(suite), store) for suite in suites]
         paths = [path for each in shown for path in write_tables(each, store, show=not arguments.quiet)]
-        report = try_report(store, tasks=shown)
+        report = try_report(store, make_parts("task", shown, store))
         if not arguments.quiet:
             print(where_to_look(paths, report, store))
     return report_failures(failures)

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,20 @@ from benchmark import render
 from benchmark.assemble import Assembled, assemble, assemble_paper
 from benchmark.cells import Table
 from benchmark.commands.options import add_selection, add_table_options, asked_settings
+from benchmark.commands.reading import add_out, left_alone, place_to_write
 from benchmark.errors import UserError
-from benchmark.files import write_atomically
+from benchmark.files import write_if_other
 from benchmark.names import canonical, unknown_name
 from benchmark.report import write_report
+from benchmark.report.page import make_part
+from benchmark.report.parts import Part, kept_or_made, make_and_keep
 from benchmark.sheet import Sheet
 from benchmark.store import Store
 from benchmark.tables import select
 
+Made = dict[tuple[str, str], Part | None]
+"""Parts of the page by kind and name; None where the records cannot be shown."""
+MAKERS: dict[str, Callable[[dict[str, Any], Store], Assembled]] = {"task": assemble, "paper": assemble_paper}
 HELP = "rebuild the tables and the report of a results folder"
 
 
@@ -27,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--paper", nargs="+", metavar="NAME", help="published tables of this folder by name, or 'all' (see: paper)"
     )
     add_table_options(parser)
+    add_out(parser, "tables and report")
 
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:
@@ -35,7 +42,6 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     published = {manifest["name"]: manifest for manifest in store.paper_manifests()}
     if not manifests and not published:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
-    store.check_writable()
     narrowed = [name for name in ("methods", "coverages", "reference", "scores") if getattr(arguments, name)]
     if arguments.paper and narrowed:
         raise UserError(f"--{narrowed[0]} is for tasks; published tables have their own rows and columns: leave it out")
@@ -44,17 +50,20 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     everything = not (arguments.datasets or arguments.paper or narrowed)
     only_paper = arguments.paper and not arguments.datasets
     tasks = [] if only_paper else select_names(arguments.datasets, list(manifests), "task")
-    shown = []
+    place = place_to_write(arguments)
+    written = None if place is None else Store(place)
+    made: Made = {}
     for name in tasks:
         manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference)
-        shown.append(assemble(manifest | asked_settings(arguments), store))
-        write_tables(shown[-1], store, show=True)
+        shown = assemble(manifest | asked_settings(arguments), store)
+        write_tables(shown, written, show=True)
+        made |= make_parts("task", [shown], store) if place else {}
     wanted = None if arguments.paper == ["all"] else arguments.paper
-    papers = []
     for name in select_names(wanted, list(published), "paper table") if arguments.paper or everything else []:
-        papers.append(assemble_paper(published[name] | asked_settings(arguments), store))
-        write_paper_table(papers[-1], store, show=bool(arguments.paper) or not tasks)
-    print(try_report(store, shown, papers), file=sys.stderr)
+        shown = assemble_paper(published[name] | asked_settings(arguments), store)
+        write_paper_table(shown, written, show=bool(arguments.paper) or not tasks)
+        made |= make_parts("paper", [shown], store) if place else {}
+    print(try_report(store, made, place) if place else f"Nothing is written: {left_alone(arguments)}", file=sys.stderr)
     return 0
 
 
@@ -68,17 +77,19 @@ def select_names(wanted: list[str] | None, known: list[str], kind: str) -> list[
     return list(dict.fromkeys(names[canonical(Path(name).stem)] for name in wanted))
 
 
-def write_tables(shown: Assembled, store: Store, *, show: bool) -> list[Path]:
+def write_tables(shown: Assembled, store: Store | None, *, show: bool) -> list[Path]:
     """Tables and statistics of one task, as Markdown, LaTeX and CSV; the tables are printed too."""
-    paths = write_files(store.root / "tables", shown.name, shown.tables)
-    paths += write_files(store.root / "tables", f"{shown.name}-statistics", shown.statistics)
+    paths = []
+    if store is not None:
+        paths += write_files(store.root / "tables", shown.name, shown.tables)
+        paths += write_files(store.root / "tables", f"{shown.name}-statistics", shown.statistics)
     if show:
         print(f"\n## {shown.title}\n\n{render.markdown(shown.tables)}")
         sys.stdout.flush()
     return paths
 
 
-def write_paper_table(shown: Assembled, store: Store, *, show: bool) -> list[Path]:
+def write_paper_table(shown: Assembled, store: Store | None, *, show: bool) -> list[Path]:
     """A published table in its own form, its companion with the published figures, and the statistics."""
     parts: dict[str, Sequence[Table | Sheet]] = {
         "": shown.tables,
@@ -89,37 +100,58 @@ def write_paper_table(shown: Assembled, store: Store, *, show: bool) -> list[Pat
         verdicts = shown.companion[0].notes[0]
         print(f"\n## {shown.title}\n\n{render.markdown(shown.tables)}\nPublished and ours: {verdicts}")
         sys.stdout.flush()
+    if store is None:
+        return []
     folder = store.root / "paper"
     return [path for end, some in parts.items() for path in write_files(folder, f"{shown.name}{end}", some)]
 
 
-def update_report(store: Store, tasks: Sequence[Assembled] = (), published: Sequence[Assembled] = ()) -> Path:
-    """The page of the whole results folder: what a command has just shown, and the rest as its manifests say."""
-    shown_tasks = {shown.name: shown for shown in tasks}
-    shown_papers = {shown.name: shown for shown in published}
-    return write_report(
-        [x for each in store.manifests() if (x := shown_tasks.get(each["name"]) or read(assemble, each, store))],
-        [x for e in store.paper_manifests() if (x := shown_papers.get(e["name"]) or read(assemble_paper, e, store))],
-        store,
+def make_parts(kind: str, shown: Iterable[Assembled], store: Store) -> Made:
+    """What a command has just shown, for the page."""
+    return {(kind, each.name): try_part(kind, each, store) for each in shown}
+
+
+def try_part(kind: str, shown: Assembled, store: Store) -> Part | None:
+    return tried(
+        shown.manifest, lambda: make_and_keep(kind, shown.manifest, store, lambda: make_part(kind, shown, store))
     )
 
 
-def read(
-    make: Callable[[dict[str, Any], Store], Assembled], manifest: dict[str, Any], store: Store
-) -> Assembled | None:
-    """Of another command: its records may be of another version, and that is no reason to fail this one."""
+def read_part(kind: str, manifest: dict[str, Any], store: Store) -> Part | None:
+    """Of another command, as its manifest says."""
+
+    def make() -> Part:
+        return make_part(kind, MAKERS[kind](manifest, store), store)
+
+    return tried(manifest, lambda: kept_or_made(kind, manifest, store, make))
+
+
+def tried(manifest: dict[str, Any], make: Callable[[], Part]) -> Part | None:
+    """Records may be of another version, and that is no reason to fail a command whose tables are written."""
     try:
-        return make(manifest, store)
+        return make()
     except (KeyError, IndexError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         print(f"report: {manifest['name']} is left out, its records cannot be read ({reason})", file=sys.stderr)
         return None
 
 
-def try_report(store: Store, tasks: Sequence[Assembled] = (), published: Sequence[Assembled] = ()) -> str:
+def update_report(store: Store, made: Made | None = None, folder: Path | None = None) -> Path:
+    """The page of the whole results folder: what a command has just shown, and the rest as its manifests say."""
+    made = made or {}
+    named = [("task", manifest) for manifest in store.manifests()]
+    named += [("paper", manifest) for manifest in store.paper_manifests()]
+    found = (
+        made[kind, manifest["name"]] if (kind, manifest["name"]) in made else read_part(kind, manifest, store)
+        for kind, manifest in named
+    )
+    return write_report([part for part in found if part is not None], folder or store.root)
+
+
+def try_report(store: Store, made: Made, folder: Path | None = None) -> str:
     """Where the page is, in a line. The tables are written by now: what the page cannot show fails no command."""
     try:
-        return f"Report: {update_report(store, tasks, published)}"
+        return f"Report: {update_report(store, made, folder)}"
     except (KeyError, IndexError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         return f"No report: some records of this folder cannot be shown, perhaps of another version ({reason})"
@@ -130,5 +162,5 @@ def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> lis
     texts = {"md": render.markdown(tables), "tex": render.latex(tables), "csv": render.csv(tables)}
     paths = [folder / f"{name}.{suffix}" for suffix in texts]
     for path, text in zip(paths, texts.values(), strict=True):
-        write_atomically(path, text.encode())
+        write_if_other(path, text.encode())
     return paths

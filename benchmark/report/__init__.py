@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.assemble import Assembled
-from benchmark.files import write_atomically
+from benchmark.files import write_if_other
 from benchmark.report.page import build_page
-from benchmark.store import Store
+from benchmark.report.parts import Part
 
 NAME = "report.html"
 
 
-def write_report(tasks: Sequence[Assembled], published: Sequence[Assembled], store: Store) -> Path:
+def write_report(parts: Sequence[Part], folder: Path) -> Path:
     """Equal records make equal bytes."""
-    path = store.root / NAME
-    write_atomically(path, build_page(tasks, published, store).encode())
+    path = folder / NAME
+    write_if_other(path, build_page(parts).encode())
     return path

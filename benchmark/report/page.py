@@ -10,6 +10,7 @@ from benchmark.report.classes import classes_section
 from benchmark.report.health import health_section
 from benchmark.report.markup import Markup, join, tag
 from benchmark.report.matrix import matrix_section
+from benchmark.report.parts import Part
 from benchmark.report.plot import plot_section
 from benchmark.report.runs import cost_section, provenance_section
 from benchmark.report.summary import summary
@@ -20,17 +21,19 @@ TITLE = "Selective classification: results"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def build_page(tasks: Sequence[Assembled], published: Sequence[Assembled], store: Store) -> str:
-    main = tag(
-        "main",
-        overview(tasks, published),
-        (task_section(shown, store) for shown in tasks),
-        (paper_section(shown, store) for shown in published),
-        id="main",
-    )
+def build_page(parts: Sequence[Part]) -> str:
+    """Put together at once: the sections of a large folder are too long to be copied from element to element."""
     skip = tag("a", "Skip to the results", href="#main", class_="skip")
-    body = tag("body", skip, top_bar(tasks, published), main, tag("script", Markup(asset("report.js"))))
-    return f"<!doctype html>\n{tag('html', head(), body, lang='en')}\n"
+    begin = ("<!doctype html>\n", '<html lang="en">', head(), "<body>", skip, top_bar(parts), '<main id="main">')
+    end = ("</main>", tag("script", Markup(asset("report.js"))), "</body></html>\n")
+    return "".join([*begin, overview(parts), *(part.section for part in parts), *end])
+
+
+def make_part(kind: str, shown: Assembled, store: Store) -> Part:
+    """Of a task, or of a published table (kind: paper)."""
+    section = task_section(shown, store) if kind == "task" else paper_section(shown, store)
+    link = shown.name if kind == "task" else f"paper: {shown.name}"
+    return Part(anchor(kind, shown), link, card(shown, kind), section)
 
 
 @cache
@@ -51,9 +54,8 @@ def head() -> Markup:
     )
 
 
-def top_bar(tasks: Sequence[Assembled], published: Sequence[Assembled]) -> Markup:
-    links = [tag("a", shown.name, href=f"#{anchor('task', shown)}") for shown in tasks]
-    links += [tag("a", f"paper: {shown.name}", href=f"#{anchor('paper', shown)}") for shown in published]
+def top_bar(parts: Sequence[Part]) -> Markup:
+    links = (tag("a", part.link, href=f"#{part.anchor}") for part in parts)
     theme = tag("button", "Dark", type="button", id="theme", class_="needs-script")
     navigation = tag("nav", tag("ul", (tag("li", link) for link in links)), aria_label="Tasks and tables")
     return tag("header", tag("a", "Results", href="#main", class_="home"), navigation, theme)
@@ -63,9 +65,9 @@ def anchor(kind: str, shown: Assembled) -> str:
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', shown.name)}"
 
 
-def overview(tasks: Sequence[Assembled], published: Sequence[Assembled]) -> Markup:
+def overview(parts: Sequence[Part]) -> Markup:
     """One sentence for each."""
-    cards = [card(shown, "task") for shown in tasks] + [card(shown, "paper") for shown in published]
+    cards = (part.card for part in parts)
     about = (
         "Selective risk: the share of errors among the inputs that a classifier keeps, at a coverage. "
         "Lower is better everywhere, unless a table says otherwise."

@@ -1,0 +1,64 @@
+"""What commands that only read results may write, and where: a folder under version control is left as it is."""
+
+import argparse
+from pathlib import Path
+
+from benchmark.errors import UserError
+from benchmark.files import HOST
+
+WRITTEN = ("manifests/", "paper/", "tables/", "figures/", "report.html")
+"""What commands leave in a results folder, beside its records."""
+
+
+def add_out(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"where to write {what} (default: the results folder, unless it is under version control)",
+    )
+
+
+def place_to_write(arguments: argparse.Namespace) -> Path | None:
+    """A folder that can be written, or None where the results are to be left as they are."""
+    folder = arguments.out or (None if is_under_version_control(arguments.results) else arguments.results)
+    if folder is not None:
+        check_folder(folder)
+    return folder
+
+
+def left_alone(arguments: argparse.Namespace) -> str:
+    return f"'{arguments.results}' is under version control, and reading leaves it alone; --out DIR writes elsewhere"
+
+
+def check_folder(folder: Path) -> None:
+    """Fail before any work if nothing could be written."""
+    probe = folder / f".probe.{HOST}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise UserError(f"cannot write to '{folder}': {error.strerror}; name another with --out DIR") from None
+
+
+def is_under_version_control(results: Path) -> bool:
+    """Whether git's index names what commands write there. It is only looked at: git would run what its config says."""
+    folder = results.resolve()
+    top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if top is None:
+        return False
+    below = folder.relative_to(top).as_posix()
+    names = [name if below == "." else f"{below}/{name}" for name in WRITTEN]
+    try:
+        index = (git_folder(top / ".git") / "index").read_bytes()
+    except OSError:
+        return False
+    return any(name.encode() in index for name in names)
+
+
+def git_folder(path: Path) -> Path:
+    """`.git` itself, or where it points to in further work trees and submodules."""
+    if path.is_dir():
+        return path
+    return path.parent / path.read_text(encoding="utf-8", errors="replace").strip().removeprefix("gitdir: ")

@@ -1,0 +1,84 @@
+"""What one task costs in a folder of many: `python -m tests.speed.reading`. The folder is made up."""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+from tabulate import tabulate
+
+from benchmark.store import HISTORY, Store, folder_of
+from tests.conftest import ROOT
+from tests.speed.grid import made_record
+from tests.speed.timing import Row, missed
+
+METHODS = 20
+SCRIPT = """
+import runpy, sys
+from pathlib import Path
+try: runpy.run_path('run_all.py', run_name='__main__')
+except SystemExit as end: assert not end.code, end.code
+print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])
+"""
+"""`tables`, and at the end the most memory it had, in kB."""
+
+
+def write_task(results: Path, task: str, records: int, draws: random.Random) -> None:
+    """So many records of METHODS methods, each with a learning curve and rejection by class, as real ones have."""
+    store, seeds = Store(results), range(records // METHODS)
+    names = [f"m{index}" for index in range(METHODS)]
+    entries = [{"label": name.upper(), "method": name, "job": "0" * 12, "seeds": list(seeds)} for name in names]
+    head = {"name": task, "task": task, "title": task, "coverages": [100, 95, 90, 80, 70, 50], "reference": "M0"}
+    store.write_manifest(task, {**head, "entries": entries})
+    for folder, name, seed in ((folder_of(task, name, "0" * 12, seed), name, seed) for name in names for seed in seeds):
+        record = made_record(task, name, seed, sorted(draws.random() / 4 for _ in range(201)))
+        rows = [{"epoch": epoch, "loss": draws.random(), "accuracy": draws.random()} for epoch in range(100)]
+        record["checksums"] = {HISTORY: store.write_history(folder, rows)}
+        store.write_record(folder, record)
+
+
+def tables(results: Path, *options: str) -> tuple[float, float]:
+    """Seconds and MB."""
+    command = [sys.executable, "-c", SCRIPT, "tables", "--results", str(results), *options]
+    started = time.perf_counter()
+    said = subprocess.check_output(command, cwd=ROOT, text=True, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - started, int(said.splitlines()[-1]) / 1000
+
+
+def rows_of(count: int, records: int) -> list[Row]:
+    draws, one = random.Random(0), ("--datasets", "task0")
+    with tempfile.TemporaryDirectory() as folder:
+        alone, many = Path(folder, "alone"), Path(folder, "many")
+        with patch("os.fsync"):
+            write_task(alone, "task0", records, draws)
+            for index in range(count):
+                write_task(many, f"task{index}", records, draws)
+        whole = tables(many)
+        turns = [(tables(many, *one), tables(alone, *one)) for _ in range(3)]
+    (again, some), (single, least) = (min(turn[side] for turn in turns) for side in (0, 1))
+    size = f"{count} tasks × {records} records"
+    return [
+        [f"tables of one task, in a folder of {size} ÷ in one of its own", f"{again / single:.2f}", "≤ 2.00",
+         f"{again:.1f} s and {single:.1f} s"],
+        ["memory of the same ÷ the same", f"{some / least:.2f}", "≤ 1.50", f"{some:.0f} MB and {least:.0f} MB"],
+        [f"tables of all {count} ÷ of one of them", f"{whole[0] / again:.2f}", "", f"{whole[0]:.1f} s"],
+        ["memory of the same ÷ the same", f"{whole[1] / some:.2f}", "≤ 2.00", f"{whole[1]:.0f} MB"],
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=30)
+    parser.add_argument("--records", type=int, default=1000)
+    arguments = parser.parse_args()
+    found = rows_of(arguments.tasks, arguments.records)
+    print(tabulate(found, ["what", "measured", "bar", "remark"], tablefmt="pipe", disable_numparse=True))
+    sys.exit(any(map(missed, found)))
+
+
+if __name__ == "__main__":
+    main()
