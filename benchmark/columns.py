@@ -140,7 +140,23 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
             notes.setdefault(column.reason, []).append(column.name)
     reasons = [f"{some(names)}: {reason}." for reason, names in notes.items()]
     reasons += [coverages_note(column) for column in columns if column.parts and column.published]
+    reasons += [*plugin_notes(columns), *images_notes(columns)]
     return reasons + [note for column in single(columns) if (note := facts_note(column))]
+
+
+def plugin_notes(columns: Sequence[Column]) -> list[str]:
+    """Which file makes the runs of a method that is none of the suite's."""
+    made = [c for c in columns if c.published and c.records and c.records[0].get("identity", {}).get("source_sha256")]
+    return [f"{column.name}: made by a plugin; --plugin {column.records[0]['method']}.py." for column in made]
+
+
+def images_notes(columns: Sequence[Column]) -> list[str]:
+    """Columns whose runs saw other images than those of the first: they may be of different commands."""
+    trained = [column for column in single(columns) if column.published and column.records and not column.is_oracle]
+    seen = {column.name: column.records[0].get("identity", {}).get("data_sha256") for column in trained}
+    first = next((name for name, images in seen.items() if images), "")
+    others = [name for name, images in seen.items() if images and images != seen[first]]
+    return [f"{some(others)}: other images than {first} was given, so not comparable."] if others else []
 
 
 def coverages_note(column: Column) -> str:

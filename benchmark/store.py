@@ -294,7 +294,8 @@ class Store:
 
 def checked_names(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     """What is read and written for a manifest lies in its results folder, whoever wrote it."""
-    parts = [part for entry in manifest["entries"] for part in (entry["method"], entry["job"] or "none")]
+    entries = (*manifest["entries"], *manifest.get("earlier", ()))
+    parts = [part for entry in entries for part in (entry["method"], entry["job"] or "none")]
     if manifest["name"] != name or not all(is_plain(part) for part in (name, manifest["task"], *parts)):
         raise Damaged(FOREIGN)
     return manifest

@@ -9,6 +9,7 @@ import numpy as np
 from benchmark.captions import KEPT, caption, is_provisional, table_notes, test_notes
 from benchmark.cells import Cell, Cells, Row, Table, Value
 from benchmark.columns import Column, column_notes, run_notes, single
+from benchmark.earlier import with_every_run
 from benchmark.errors import UserError
 from benchmark.markers import mark
 from benchmark.names import canonical, match_labels
@@ -203,8 +204,12 @@ def select(
     labels: Sequence[str] | None,
     coverages: Sequence[float] | None,
     reference: str | None,
+    published: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The manifest narrowed to some methods, and with other coverages or another reference."""
+    """The manifest with other methods, coverages or another reference. Methods may be those of any command: those of
+    `published` are the runs of published tables."""
+    if labels:
+        manifest = with_every_run(manifest, published)
     owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
     kept = match_labels(labels or ["all"], owners, f"method in the results of {manifest['task']}:")
     entries = [entry for entry in manifest["entries"] if entry["label"] in kept]

@@ -58,7 +58,7 @@ def made_record(seed: int, level: float, classes: int = 3, scores: tuple[str, ..
 
 def write_run(store: Store, task: str, method: str, run: dict[str, Any]) -> None:
     folder = folder_of(task, method, "id", run["seed"])
-    store.write_record(folder, run)
+    store.write_record(folder, {"method": method, "job": "id", **run})
     (store.root / folder / "history.csv").write_text("epoch,loss,accuracy,own_mass\n0,2.5,0.1,\n1,0.5,0.9,0.25\n")
 
 

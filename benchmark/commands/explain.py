@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 
 from benchmark.commands.options import add_results, add_test_options, asked_settings, coverage
+from benchmark.earlier import with_every_run
 from benchmark.errors import UserError
 from benchmark.explain import explain
-from benchmark.names import match_name
+from benchmark.names import canonical, labels_named, match_name
 from benchmark.store import Store
 from benchmark.tables import pick_reference
 
@@ -30,6 +31,9 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
     stem = arguments.task if arguments.task.startswith("paper/") else Path(arguments.task).stem
     manifest = manifests[match_name(stem, manifests, "task in this results folder:")] | asked_settings(arguments)
+    owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
+    if not labels_named(canonical(arguments.method), owners) and not manifest.get("columns"):
+        manifest = with_every_run(manifest, store.paper_manifests())
     labels = [*(entry["label"] for entry in manifest["entries"]), *manifest.get("columns", [])]
     manifest["reference"] = pick_reference(arguments.reference, manifest["reference"], labels)
     print(explain(manifest, arguments.method, arguments.coverage, store))

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from benchmark.commands.options import add_reference, add_results, add_scores, add_selection, asked_settings
+from benchmark.commands.reading import add_out, left_alone, place_to_write
 from benchmark.commands.tables import select_names
 from benchmark.errors import UserError
 from benchmark.store import Store
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     add_reference(parser)
     add_scores(parser)
+    add_out(parser, "figures")
 
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:
@@ -29,18 +31,20 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     if not manifests and not published:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
     tasks = [] if not manifests and not arguments.datasets else select_names(arguments.datasets, [*manifests], "task")
-    chosen = [select(manifests[name], arguments.methods, None, arguments.reference) for name in tasks]
+    chosen = [select(manifests[name], arguments.methods, None, arguments.reference, published) for name in tasks]
     if not chosen and not any(map(varies_a_setting, published)):
         raise UserError(f"no task and no sensitivity table in '{arguments.results}', so nothing to draw")
     narrowed = arguments.datasets or arguments.methods or arguments.reference or arguments.scores
-    store.check_writable()
+    place = place_to_write(arguments)
+    if place is None:
+        raise UserError(left_alone(arguments))
     # Only now, so that help and errors need not wait for matplotlib.
     from benchmark.plots.catalogue import write_published_figures, write_task_figures
 
     for manifest in chosen:
-        write_task_figures(manifest | asked_settings(arguments), store)
+        write_task_figures(manifest | asked_settings(arguments), store, place)
     if not narrowed:
-        write_published_figures([*filter(varies_a_setting, published)], store)
+        write_published_figures([*filter(varies_a_setting, published)], store, place)
     return 0
 
 

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if not arguments.max_steps:
         shown = [assemble_paper(manifest, store) for manifest in manifests]
         paths = [path for each in shown for path in write_paper_table(each, store, show=not arguments.quiet)]
-        report = try_report(store, make_parts("paper", shown, store))
+        report = try_report(store, make_parts("paper", manifests, shown, store))
         if not arguments.quiet:
             print(f"{len(paths)} files in {store.root / 'paper'}/\n{report}")
     return report_failures(failures)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmark.cache import Folders
+from benchmark.commands.reading import is_under_version_control
 from benchmark.errors import UserError
 from benchmark.names import canonical, match_name
 from benchmark.schedule import Device
@@ -128,7 +129,7 @@ def show_plan(
 
     kind = device_kind(arguments.device)
     given = by_name(arguments.step_seconds, [suite.task.name for suite in suites], "step-seconds")
-    if arguments.cluster:
+    if arguments.cluster and not is_under_version_control(store.root):
         store.check_writable()
 
     def pace(jobs: "Sequence[Job]") -> Paces:
@@ -155,7 +156,7 @@ def simulated(outlooks: "Sequence[Outlook]", store: Store, arguments: argparse.N
 
     forecast = simulate_all(outlooks, devices_of(arguments), arguments.jobs_per_device)
     described = describe_schedule(forecast)
-    if forecast.schedule.placed:
+    if forecast.schedule.placed and not is_under_version_control(store.root):
         from benchmark.plots.gantt import draw  # only now, so that other plans need not wait for matplotlib
         from benchmark.plots.style import house_style, save
 

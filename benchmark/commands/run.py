@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,10 @@ from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
 from benchmark.commands.tables import make_parts, try_report, write_tables
 from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.config import TaskConfig
+from benchmark.earlier import needed_plugin, with_earlier
 from benchmark.errors import UserError
-from benchmark.names import match_labels
+from benchmark.files import Damaged
+from benchmark.names import canonical, labels_named, match_labels
 from benchmark.recipe import recipe_of
 from benchmark.schema import identity
 from benchmark.stale import installed_torch
@@ -95,17 +98,25 @@ def train(
     """Run what is missing, then show where things are and what failed."""
     devices = devices_for(suites, arguments, methods)
     check_writable(store, arguments)
-    if not arguments.max_steps:
-        for suite in suites:
-            store.write_manifest(suite.task.name, manifest(suite))
+    manifests = [] if arguments.max_steps else [manifest(suite) for suite in suites]
+    for each in manifests:
+        keep_manifest(each, store)
     failures = run_suites(suites, store, arguments, methods, folders, devices)
     if not arguments.max_steps:
-        shown = [assemble(manifest(suite), store) for suite in suites]
+        shown = [assemble(each, store) for each in manifests]
         paths = [path for each in shown for path in write_tables(each, store, show=not arguments.quiet)]
-        report = try_report(store, make_parts("task", shown, store))
+        report = try_report(store, make_parts("task", manifests, shown, store))
         if not arguments.quiet:
             print(where_to_look(paths, report, store))
     return report_failures(failures)
+
+
+def keep_manifest(manifest: dict[str, Any], store: Store) -> None:
+    """In the place of the one before, whose runs are kept in mind."""
+    before = None
+    with suppress(Damaged):
+        before = store.read_json(Path("manifests", f"{manifest['name']}.json"))
+    store.write_manifest(manifest["name"], with_earlier(manifest, before))
 
 
 def make_suite(
@@ -119,6 +130,7 @@ def make_suite(
 
     seeds = arguments.seed_list or range(arguments.seeds or default_seeds(task, arguments))
     owners = label_owners(methods)
+    check_plugins(arguments, methods, owners)
     labels = match_labels(arguments.methods or task.methods, owners)
     default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
     reference = pick_reference(arguments.reference, default, labels)
@@ -134,6 +146,15 @@ def make_suite(
     coverages = tuple(dict.fromkeys(arguments.coverages or task.coverages))
     shown, known = asked_settings(arguments), (data.sha256, data.facts, data.remark)
     return Suite(task, entries, coverages, reference, shown, *known, standard, data.state)
+
+
+def check_plugins(arguments: argparse.Namespace, methods: "Methods", owners: dict[str, str]) -> None:
+    """A label that the results know from a plugin says which one it was."""
+    for name in arguments.methods or ():
+        if not labels_named(canonical(name), owners):
+            plugin = needed_plugin(name, Store(arguments.results).manifests(), methods.names())
+            if plugin:
+                raise UserError(f"method '{name}' was made by a plugin; bring it in with --plugin {plugin}")
 
 
 def manifest(suite: "Suite") -> dict[str, Any]:

@@ -54,15 +54,17 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     written = None if place is None else Store(place)
     made: Made = {}
     for name in tasks:
-        manifest = select(manifests[name], arguments.methods, arguments.coverages, arguments.reference)
-        shown = assemble(manifest | asked_settings(arguments), store)
+        asked = (arguments.methods, arguments.coverages, arguments.reference)
+        manifest = select(manifests[name], *asked, [*published.values()]) | asked_settings(arguments)
+        shown = assemble(manifest, store)
         write_tables(shown, written, show=True)
-        made |= make_parts("task", [shown], store) if place else {}
+        made |= make_parts("task", [manifest], [shown], store) if place else {}
     wanted = None if arguments.paper == ["all"] else arguments.paper
     for name in select_names(wanted, list(published), "paper table") if arguments.paper or everything else []:
-        shown = assemble_paper(published[name] | asked_settings(arguments), store)
+        manifest = published[name] | asked_settings(arguments)
+        shown = assemble_paper(manifest, store)
         write_paper_table(shown, written, show=bool(arguments.paper) or not tasks)
-        made |= make_parts("paper", [shown], store) if place else {}
+        made |= make_parts("paper", [manifest], [shown], store) if place else {}
     print(try_report(store, made, place) if place else f"Nothing is written: {left_alone(arguments)}", file=sys.stderr)
     return 0
 
@@ -106,15 +108,14 @@ def write_paper_table(shown: Assembled, store: Store | None, *, show: bool) -> l
     return [path for end, some in parts.items() for path in write_files(folder, f"{shown.name}{end}", some)]
 
 
-def make_parts(kind: str, shown: Iterable[Assembled], store: Store) -> Made:
-    """What a command has just shown, for the page."""
-    return {(kind, each.name): try_part(kind, each, store) for each in shown}
+def make_parts(kind: str, manifests: Iterable[dict[str, Any]], shown: Iterable[Assembled], store: Store) -> Made:
+    """What a command has just shown of some manifests, for the page."""
+    pairs = zip(manifests, shown, strict=True)
+    return {(kind, each.name): try_part(kind, manifest, each, store) for manifest, each in pairs}
 
 
-def try_part(kind: str, shown: Assembled, store: Store) -> Part | None:
-    return tried(
-        shown.manifest, lambda: make_and_keep(kind, shown.manifest, store, lambda: make_part(kind, shown, store))
-    )
+def try_part(kind: str, manifest: dict[str, Any], shown: Assembled, store: Store) -> Part | None:
+    return tried(manifest, lambda: make_and_keep(kind, manifest, store, lambda: make_part(kind, shown, store)))
 
 
 def read_part(kind: str, manifest: dict[str, Any], store: Store) -> Part | None:

@@ -21,26 +21,30 @@ OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
 }
 
 
-def write_task_figures(manifest: dict[str, Any], store: Store) -> list[Path]:
+def write_task_figures(manifest: dict[str, Any], store: Store, folder: Path | None = None) -> list[Path]:
     runs = load_runs(manifest, store)
-    return [path for name, draw in OF_A_TASK.items() for path in write_figure(draw, runs, name)]
+    return [path for name, draw in OF_A_TASK.items() for path in write_figure(draw, runs, name, folder)]
 
 
-def write_published_figures(manifests: Sequence[dict[str, Any]], store: Store) -> list[Path]:
+def write_published_figures(
+    manifests: Sequence[dict[str, Any]], store: Store, folder: Path | None = None
+) -> list[Path]:
     """Of published tables that vary one setting."""
     return [
         path
         for manifest in manifests
-        for path in write_figure(sensitivity.draw, load_runs(manifest, store), "sensitivity")
+        for path in write_figure(sensitivity.draw, load_runs(manifest, store), "sensitivity", folder)
     ]
 
 
-def write_figure(draw: Callable[[Runs], Figure], runs: Runs, figure_name: str) -> list[Path]:
+def write_figure(
+    draw: Callable[[Runs], Figure], runs: Runs, figure_name: str, folder: Path | None = None
+) -> list[Path]:
     """The files of a figure, whose paths are printed; or a printed line that says why there is none."""
     name = f"{runs.manifest['name']}-{figure_name}"
     try:
         with house_style():
-            paths = save(draw(runs), runs.store.root / "figures", name)
+            paths = save(draw(runs), (folder or runs.store.root) / "figures", name)
     except NotDrawn as reason:
         print(f"no {name}: {reason}")
         return []

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmark.files import write_atomically
+from benchmark.files import write_if_other
 
 SINGLE, DOUBLE = 3.3, 6.8
 """Widths in inches of one and of two columns of a page."""
@@ -131,5 +131,5 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = []
     for suffix, content in files_of(figure).items():
         paths.append(folder / f"{name}.{suffix}")
-        write_atomically(paths[-1], content)
+        write_if_other(paths[-1], content)
     return paths
