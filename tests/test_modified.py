@@ -12,7 +12,7 @@ from benchmark.explain import explain
 from benchmark.modified import modified_text
 from benchmark.plots.runs import load_runs
 from benchmark.recipe import FIELDS, NEUTRAL, flat, recipe_differences, recipe_of, recipe_text
-from benchmark.report.page import build_page
+from benchmark.report.page import build_page, make_part
 from benchmark.schema import identity
 from benchmark.store import Store
 from benchmark.tasks import CONFIG_DIR, load_task
@@ -77,7 +77,7 @@ def test_every_place_tells(tmp_path: Path) -> None:
     assert shown.title == f"{MANIFEST['title']} (modified)"
     assert said in explain(manifest, "ours", 50, store)
     assert said in load_runs(manifest, store).remarks
-    page = build_page([shown], [], store)
+    page = build_page([make_part("task", shown, store)])
     assert page.partition(">Provenance<")[2].count(said) >= 1
     assert "sgd, learning rate" in page
     assert "(modified)" in page
