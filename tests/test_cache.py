@@ -414,6 +414,8 @@ def slow(self, index):
     time.sleep(0.02)
     with open(os.environ["LOG"], "a") as log:
         log.write(f"{os.getpid()} {self.paths[index]}\\n")
+    while Path(os.environ["LOG"] + ".hold").exists():
+        time.sleep(0.01)
     return decode(self, index)
 
 ImageFiles.__getitem__ = slow
@@ -485,12 +487,16 @@ def test_a_journal_is_not_believed_blindly(tmp_path: Path, monkeypatch: pytest.M
 
 def test_two_processes_build_once(tmp_path: Path) -> None:
     write_celeba(tmp_path / "data", (40, 4, 6))
+    hold = tmp_path / "log.hold"
+    hold.touch()
     first = start_slow_build(tmp_path)
     wait_for((tmp_path / "log").is_file)
     second = start_slow_build(tmp_path)
+    assert second.stderr is not None
+    assert "waiting for another process" in second.stderr.readline()
+    hold.unlink()  # the first may not be done before the second waits, however slow the machine
     outputs = [process.communicate(timeout=60) for process in (first, second)]
     assert outputs[0][0] == outputs[1][0] != ""
-    assert "waiting for another process" in outputs[1][1]
     lines = (tmp_path / "log").read_text().splitlines()
     assert len(lines) == 50
     assert {line.split()[0] for line in lines} == {str(first.pid)}
