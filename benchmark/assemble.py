@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmark.cells import Table
 from benchmark.columns import Column
+from benchmark.latex import labelled
 from benchmark.modified import noted, open_table
 from benchmark.sheet import Sheet
 from benchmark.significance import build_statistics
@@ -35,18 +36,22 @@ class Assembled:
 def assemble(manifest: dict[str, Any], store: Store) -> Assembled:
     """All tables of a task."""
     manifest, columns = open_table(manifest, store)
-    return gather(manifest, columns, build_tables(manifest, columns), [])
+    return gather(manifest, columns, build_tables(manifest, columns), [], manifest["name"])
 
 
 def assemble_paper(manifest: dict[str, Any], store: Store) -> Assembled:
     """A published table in its own form, and its companion with the published figures."""
     manifest, columns = open_table(manifest, store)
     table = build_tables(manifest, columns)[0]
-    return gather(manifest, columns, [table], build_companion(manifest, table))
+    stem = f"paper-{manifest['name']}"
+    return gather(manifest, columns, [table], build_companion(manifest, table), stem)
 
 
-def gather(manifest: dict[str, Any], columns: list[Column], tables: list[Table], companion: list[Sheet]) -> Assembled:
-    statistics = build_statistics(manifest, columns)
+def gather(
+    manifest: dict[str, Any], columns: list[Column], tables: list[Table], companion: list[Sheet], stem: str
+) -> Assembled:
+    statistics = labelled(build_statistics(manifest, columns), f"{stem}-statistics")
+    tables, companion = labelled(tables, stem), labelled(companion, stem)
     return Assembled(
         manifest, columns, noted(tables, manifest), noted(statistics, manifest), noted(companion, manifest)
     )

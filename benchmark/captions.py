@@ -1,5 +1,6 @@
 """What stands above and below a table: how to read it, and what its numbers cannot show."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ def caption(manifest: dict[str, Any], cells: Cells, kept: str = "") -> str:
     )
     best = "Best bold" + (" within its group" if manifest["groups"] else "")
     best += ", second underlined" if "second" in manifest["shows"] else ""
-    text = f"mean±std over {seeds} (population std, ddof 0). {best}"
+    kind = {0: "population", 1: "sample"}[manifest["ddof"]]
+    text = f"mean±std over {seeds} ({kind} std, ddof {manifest['ddof']}). {best}"
     if "markers" not in manifest["shows"]:
         return f"{text}.{kept}{missing}"
     corrected = f", Holm-corrected over {FAMILIES[manifest['holm']]}" if manifest["holm"] else ""
@@ -35,6 +37,13 @@ def caption(manifest: dict[str, Any], cells: Cells, kept: str = "") -> str:
         f"{text}; •/◦: {manifest['reference']} is significantly better/worse ({TESTS[manifest['test']]}, level "
         f"{LEVEL:g}{corrected}).{kept}{missing} {meaning}"
     )
+
+
+def divided(caption: str) -> tuple[str, str]:
+    """Part a caption into its title, up to the first colon or full stop, and how to read the table."""
+    title, *rest = re.split(r"(?<=\S)[:.](?: |$)", caption, maxsplit=1)
+    meaning = rest[0] if rest else ""
+    return title, meaning[:1].upper() + meaning[1:]
 
 
 def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells) -> list[str]:

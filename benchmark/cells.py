@@ -23,7 +23,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean and population standard deviation over the runs that are there, of those that were asked for."""
+    """Mean and standard deviation over the runs that are there, of those that were asked for."""
 
     by_seed: dict[int, float]
     wanted: int
@@ -37,6 +37,8 @@ class Cell:
     """After Holm's correction, where that was asked for."""
     diverged: int = 0
     """Runs without a value because their training diverged."""
+    ddof: int = 0
+    """The standard deviation divides by n − ddof."""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -48,8 +50,14 @@ class Cell:
         return f"{np.mean(self.values):.{self.decimals}f}"
 
     @property
+    def spread(self) -> float:
+        """The standard deviation over runs; nan where there are too few."""
+        enough = len(self.values) > self.ddof
+        return float(np.std(self.values, ddof=self.ddof)) if enough else float("nan")
+
+    @property
     def std(self) -> str:
-        return f"{np.std(self.values):.{self.decimals}f}"
+        return f"{self.spread:.{self.decimals}f}"
 
     @property
     def missing(self) -> str:
@@ -76,3 +84,7 @@ class Table:
     notes: tuple[str, ...] = ()
     modified: str = ""
     """What the runs were made with that the file of their task does not say."""
+    label: str = ""
+    """What LaTeX refers to it by."""
+    transposed: bool = False
+    """Whether methods are to be its rows."""

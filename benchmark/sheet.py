@@ -15,3 +15,5 @@ class Sheet:
     """One for each line of the CSV file."""
     modified: str = ""
     """What the runs were made with that the file of their task does not say."""
+    label: str = ""
+    """What LaTeX refers to it by."""

@@ -217,7 +217,7 @@ def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Shee
         if column.name == base.name or not len(gains):
             continue
         parts = 1000 * np.column_stack([gains.sum(axis=1), gains])
-        spreads = [f"±{spread:.2f}" if len(gains) > 1 else "" for spread in parts.std(0)]
+        spreads = [f"±{spread:.2f}" if len(gains) > 1 else "" for spread in parts.std(0, ddof=manifest["ddof"])]
         lines.append((column.name, *(f"{m:+z.2f}{s}" for m, s in zip(parts.mean(0), spreads, strict=True))))
         names = ("gain", "ranking", "classifier")
         numbers.append({"column": column.name, "n": len(gains), **dict(zip(names, parts.mean(0), strict=True))})

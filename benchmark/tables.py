@@ -24,10 +24,15 @@ SETTINGS: dict[str, Any] = {
     "columns": [],
     "groups": [],
     "shows": ALL_SHOWN,
+    "ddof": 0,
+    "decimals": 2,
+    "transpose": False,
 }
 """What a manifest may say beyond rows and columns, with what holds where it says nothing.
 
 `columns`: only these, in this order. `groups`: columns among which the best is sought. `shows`: parts of the table.
+`ddof`: of the standard deviation. `decimals`: of percentages; other measures keep as many more. `transpose`: a row for
+each method.
 """
 
 
@@ -39,7 +44,7 @@ def build_tables(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Ta
     if any(column.is_oracle for column in columns):
         title = f"Posterior-expected selective risk (%) on {manifest['title']}"
         what = "the mean of 1 − P(ŷ|x) over kept images, of which the oracle is the floor"
-        tables.append(risk_table(manifest, columns, "expected_risk", f"{title} ({what})", ()))
+        tables.append(risk_table(manifest, columns, "expected_risk", f"{title}: {what}", ()))
     return [*tables, measures_table(manifest, columns)]
 
 
@@ -55,7 +60,8 @@ def curve_of(manifest: dict[str, Any]) -> str:
 
 def risk_rows(manifest: dict[str, Any], curve: str = "") -> list[Row]:
     curve = curve or curve_of(manifest)
-    return [Row(f"{c:g}", curve_value(curve, c), coverage=c) for c in manifest["coverages"]]
+    decimals = manifest["decimals"]
+    return [Row(f"{c:g}", curve_value(curve, c), decimals=decimals, coverage=c) for c in manifest["coverages"]]
 
 
 def risk_table(
@@ -82,6 +88,7 @@ def risk_table(
         summary=shown,
         strong=frozenset((f"avg. rank{end}", name) for name in ranks if float(ranks[name]) == lowest(ranks.values())),
         notes=(*test_notes(manifest, columns, cells), *table_notes(manifest, columns), *notes),
+        transposed=manifest["transpose"],
     )
 
 
@@ -110,7 +117,8 @@ MEASURES = (
 def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
     manifest = {**manifest, "groups": [], "shows": ("markers", "second")}
     judged = single([column for column in columns if not column.is_oracle])
-    rows = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
+    found = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
+    rows = [replace(row, decimals=row.decimals + manifest["decimals"] - SETTINGS["decimals"]) for row in found]
     cells = fill(rows, judged, manifest)
     return Table(
         name="measures",
@@ -121,6 +129,7 @@ def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table
         columns=tuple(column.name for column in judged),
         cells=cells,
         notes=tuple(test_notes(manifest, judged, cells)),
+        transposed=manifest["transpose"],
     )
 
 
@@ -133,7 +142,7 @@ def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: dict[str, Any
         (row.label, column.name): cell
         for row in rows
         for column in columns
-        if (cell := fill_cell(row, column)) is not None
+        if (cell := fill_cell(row, column, manifest["ddof"])) is not None
     }
     judged = {column.name for column in columns if not column.is_oracle}
     cells = {key: cell for key, cell in found.items() if key[1] in judged}
@@ -145,13 +154,13 @@ def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: dict[str, Any
     return {key: cells.get(key, cell) for key, cell in found.items()}
 
 
-def fill_cell(row: Row, column: Column) -> Cell | None:
+def fill_cell(row: Row, column: Column, ddof: int = 0) -> Cell | None:
     part = column.at(row.coverage)
     values = run_values(row, part)
     unfinished = part.wanted > len(part.records) + len(part.diverged) and not part.reason
     if not values and not part.diverged and not unfinished:
         return None
-    return Cell(values, part.wanted, row.decimals, diverged=len(part.diverged))
+    return Cell(values, part.wanted, row.decimals, diverged=len(part.diverged), ddof=ddof)
 
 
 def run_values(row: Row, column: Column) -> dict[int, float]:

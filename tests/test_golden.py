@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark import render
+from benchmark import latex, render
 from benchmark.audit import audit
 from benchmark.cells import Table
 from benchmark.columns import load_columns
@@ -23,7 +23,7 @@ from tests.test_published import published_as_runs
 from tests.test_tables import many_columns
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
-FORMS = {"md": render.markdown, "tex": render.latex, "csv": render.csv}
+FORMS = {"md": render.markdown, "tex": latex.document, "csv": render.csv}
 
 
 def made(folder: Path) -> dict[str, list[Table | Sheet]]:

@@ -1,13 +1,17 @@
 """Every kind of table through a real pdflatex. Deselected unless asked for: pytest -m latex."""
 
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmark import render
+from benchmark import latex
+from benchmark.assemble import assemble
 from benchmark.audit import audit
+from benchmark.cells import Table
 from benchmark.columns import load_columns
 from benchmark.published import load_tables
 from benchmark.settings import settings_sheets
@@ -20,7 +24,7 @@ from benchmark.verdicts import build_companion
 from methods import Registry
 from tests.conftest import tables_of
 from tests.test_published import published_as_runs
-from tests.test_tables import many_columns
+from tests.test_tables import MANIFEST, fill, many_columns, record
 
 pytestmark = pytest.mark.latex
 
@@ -33,6 +37,7 @@ def compile_latex(text: str, folder: Path, name: str) -> str:
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-2000:]
     assert (folder / f"{name}.pdf").is_file()
+    assert "Overfull" not in result.stdout
     return result.stdout
 
 
@@ -42,12 +47,12 @@ def pages(log: str) -> int:
 
 def test_tables_and_statistics_of_a_task(tmp_path: Path) -> None:
     manifest, store = many_columns(tmp_path / "results")
-    log = compile_latex(render.latex(tables_of(manifest, store)), tmp_path, "tables")
+    log = compile_latex(latex.document(tables_of(manifest, store)), tmp_path, "tables")
     assert pages(log) >= 1
     manifest = complete(manifest)
     statistics = build_statistics(manifest, load_columns(manifest, store))
     assert len(statistics) >= 5
-    compile_latex(render.latex(statistics), tmp_path, "statistics")
+    compile_latex(latex.document(statistics), tmp_path, "statistics")
 
 
 @pytest.mark.parametrize("table", load_tables(["all"]), ids=lambda table: table.name)
@@ -55,22 +60,69 @@ def test_published_tables_and_their_companions(table: Any, tmp_path: Path) -> No
     store = Store(tmp_path / "results")
     manifest = published_as_runs(table, store)
     risk = tables_of(manifest, store)[0]
-    log = compile_latex(render.latex([risk]), tmp_path, table.name)
+    log = compile_latex(latex.document([risk]), tmp_path, table.name)
     assert pages(log) == 1
-    compile_latex(render.latex(build_companion(manifest, risk)), tmp_path, f"{table.name}-published")
+    compile_latex(latex.document(build_companion(manifest, risk)), tmp_path, f"{table.name}-published")
 
 
 def test_audit_settings_and_ledger(tmp_path: Path) -> None:
-    compile_latex(render.latex(audit()[0]), tmp_path, "audit")
-    compile_latex(render.latex(settings_sheets(Registry(), "paper")), tmp_path, "settings")
+    compile_latex(latex.document(audit()[0]), tmp_path, "audit")
+    compile_latex(latex.document(settings_sheets(Registry(), "paper")), tmp_path, "settings")
     trial = Trial({"weight": 0.1, "negatives": "sc2_x"}, "id", {"0": 0.1})
     ledger = add_to_ledger({"task": load_task("digits").title}, "CCL-SC", [trial], [0])
-    compile_latex(render.latex(ledger_sheets(ledger)), tmp_path, "ledger")
+    compile_latex(latex.document(ledger_sheets(ledger)), tmp_path, "ledger")
+
+
+TWO_COLUMNS = r"""\documentclass[twocolumn]{article}
+\pdfcompresslevel=0 \pdfobjcompresslevel=0
+\usepackage{booktabs}
+\begin{document}
+Before. See Table~\ref{tab:toy-risk}.
+\input{inner}
+After.
+\end{document}
+"""
+
+
+def many_methods(folder: Path, count: int) -> list[Any]:
+    """All tables of a task with long names and thirteen coverages, which no page holds at once."""
+    store, entries = Store(folder), []
+    for index in range(count):
+        runs = [record(seed, {"SR": (0.2 + seed / 100, 0.1)}) for seed in range(5)]
+        for run in runs:
+            run["scores"]["SR"]["risk"] = [0.2754 + index / 1000 + run["seed"] / 300] * 201
+        fill(store, f"method_{index}", runs)
+        name = f"CCL-SC+SAT+EM+abstention {index}" if index % 4 == 1 else f"MMMM {index}"
+        entries.append({"label": name, "method": f"method_{index}", "job": "id", "seeds": [0, 1, 2, 3, 4]})
+    manifest = {**MANIFEST, "entries": entries, "reference": entries[0]["label"], "baseline": entries[0]["label"]}
+    return [*assembled_tables({**manifest, "coverages": list(range(100, 35, -5))}, store)]
+
+
+def assembled_tables(manifest: dict[str, Any], store: Store) -> list[Any]:
+    shown = assemble(manifest, store)
+    return [*shown.tables, *shown.statistics]
+
+
+@pytest.mark.parametrize("count", [2, 5, 9, 30])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_tables_fit_a_two_column_paper(count: int, transpose: bool, tmp_path: Path) -> None:
+    """Nothing sticks out, nothing is set below 7 pt, and every label is there once."""
+    tables = many_methods(tmp_path / "results", count)
+    tables = [replace(table, transposed=transpose) if isinstance(table, Table) else table for table in tables]
+    (tmp_path / "inner.tex").write_text(latex.document(tables, "toy"))
+    compile_latex(TWO_COLUMNS, tmp_path, "outer")
+    log = compile_latex(TWO_COLUMNS, tmp_path, "outer")
+    assert "too large" not in log
+    assert "multiply" not in log
+    assert "undefined" not in log
+    sizes = re.findall(rb"/FontName\s*/[A-Z]+\+CM[A-Z]+(\d+)", (tmp_path / "outer.pdf").read_bytes())
+    assert sizes
+    assert min(map(int, sizes)) >= 7
 
 
 def test_a_table_can_be_input(tmp_path: Path) -> None:
     manifest, store = many_columns(tmp_path / "results")
-    (tmp_path / "inner.tex").write_text(render.latex(tables_of(manifest, store)[:1]))
-    packages = r"\documentclass{article}\usepackage{booktabs,graphicx}"
+    (tmp_path / "inner.tex").write_text(latex.document(tables_of(manifest, store)[:1]))
+    packages = r"\documentclass{article}\usepackage{booktabs}"
     outer = packages + r"\begin{document}Before.\input{inner}After.\end{document}"
     assert pages(compile_latex(outer, tmp_path, "outer")) >= 1

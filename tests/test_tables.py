@@ -2,13 +2,14 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmark import render
+from benchmark import latex, render
 from benchmark.errors import UserError
 from benchmark.store import Store, folder_of
 from benchmark.tables import select
@@ -95,7 +96,7 @@ def test_golden_markdown(store: Store) -> None:
 
 
 def test_golden_latex(store: Store) -> None:
-    text = render.latex(tables_of(MANIFEST, store)[:1])
+    text = latex.document(tables_of(MANIFEST, store)[:1])
     assert r"100 & \textbf{10.40}$\pm$0.28 & \textbf{10.40}$\pm$0.20 & \textbf{10.40}$\pm$0.20 \\" in text
     assert r"50 & \textbf{1.20}$\pm$0.14 & \underline{2.20}$\pm$0.14\,$\bullet$ & 4.40$\pm$0.28\,$\bullet$ \\" in text
     assert r"w/t/l & -- & 1/1/0 & 1/1/0 \\" in text
@@ -120,7 +121,7 @@ def test_a_missing_seed_shows_and_is_not_averaged_away(store: Store) -> None:
     text = render.markdown_table(table)
     assert "(5/6)" in text
     assert "only k of n seeds" in text
-    assert "(5/6)" in render.latex_table(table)
+    assert "(5/6)" in latex.table_text(table)
 
 
 def test_a_method_without_runs_is_a_column_of_dashes(store: Store) -> None:
@@ -189,8 +190,8 @@ def test_selection(store: Store) -> None:
 
 
 def test_latex_special_characters() -> None:
-    assert render.escape("a_b & 5% #1 {x} ±") == r"a\_b \& 5\% \#1 \{x\} $\pm$"
-    assert render.escape("P(y|x) < 1") == r"P(y\textbar{}x) \textless{} 1"
+    assert latex.escape("a_b & 5% #1 {x} ±") == r"a\_b \& 5\% \#1 \{x\} $\pm$"
+    assert latex.escape("P(y|x) < 1") == r"P(y\textbar{}x) \textless{} 1"
 
 
 def test_a_table_wider_than_a_page_is_turned(store: Store) -> None:
@@ -202,10 +203,10 @@ def test_a_table_wider_than_a_page_is_turned(store: Store) -> None:
     assert rows[0] == ["method \\ coverage", "100", "50", "w/t/l", "avg. rank"]
     assert [row[0] for row in rows[2:]] == [entry["label"] for entry in entries]
     assert rows[2] == ["M0", "**10.40**±0.28", "**1.20**±0.14", "0/2/0", "**1.00**"]
-    latex = render.latex_table(risk)
-    assert r"method \textbackslash{} coverage & 100 & 50 & w/t/l & avg. rank \\" in latex
-    assert latex.count(r"\midrule") == 1
-    assert r"\begin{tabular}{rllll}" in latex
+    text = latex.table_text(risk)
+    assert r"method \textbackslash{} coverage & 100 & 50 & w/t/l & avg. rank \\" in text
+    assert text.count(r"\midrule") == 1
+    assert r"\begin{tabular}{@{}rllll@{}}" in text
 
 
 def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
@@ -229,3 +230,62 @@ def test_a_table_says_whose_wins_it_counts(store: Store) -> None:
     said = "w/t/l: rows in which Ours is significantly better / not different / worse than the column's method."
     assert said in risk.notes
     assert said not in measures.notes
+
+
+def test_latex_has_a_short_caption_a_label_and_the_meaning_as_a_note(store: Store) -> None:
+    text = latex.document(tables_of(MANIFEST, store), "toy")
+    assert r"\caption{Selective risk (\%) on toy\_data}\label{tab:toy-risk}" in text
+    assert r"\caption{Further measures on toy\_data}\label{tab:toy-measures}" in text
+    above, below = text.split(r"\end{tabular}", 1)
+    assert "population std" not in above
+    assert r"\noindent Mean$\pm$std over 5 seeds (population std, ddof 0)." in below
+    assert "resizebox" not in text
+
+
+def test_latex_of_many_methods_is_several_tables_that_fit(store: Store) -> None:
+    entries = [{**MANIFEST["entries"][0], "label": f"Method {index}"} for index in range(10)]
+    wide = {**MANIFEST, "entries": entries, "reference": "Method 3", "coverages": [100, 50] * 7}
+    (risk, _) = latex.labelled(tables_of(wide, store), "toy")
+    text = latex.table_text(risk)
+    parts = text.count(r"\begin{table*}")
+    assert parts > 1
+    assert all(f"Method {index} " in text for index in range(10))
+    assert text.count("Mean$") == 1
+    assert re.findall(r"\\label{(.*?)}", text) == [
+        "tab:toy-risk",
+        *(f"tab:toy-risk-part-{n + 1}" for n in range(1, parts)),
+    ]
+    assert min(int(size) for size in re.findall(r"fontsize{(\d+)}", text)) >= 7
+    (narrow, _) = tables_of({**MANIFEST, "coverages": [100]}, store)
+    assert r"\begin{table}[tp]" in latex.table_text(narrow)
+
+
+def test_methods_as_rows_where_asked_for(store: Store) -> None:
+    risk = tables_of({**MANIFEST, "transpose": True}, store)[0]
+    assert r" method \ coverage |" in render.markdown_table(risk)
+    assert r"Theirs & \textbf{10.40}$\pm$0.20 & 4.40$\pm$0.28\,$\bullet$ & 1/1/0 & 2.00 \\" in latex.table_text(risk)
+
+
+def test_spread_and_decimals_as_asked_for(store: Store) -> None:
+    risk, measures = tables_of({**MANIFEST, "ddof": 1, "decimals": 1}, store)
+    values = risk.cells["50", "Theirs"].values
+    assert risk.cells["50", "Theirs"].std == f"{np.std(values, ddof=1):.1f}" == "0.3"
+    assert "(sample std, ddof 1)" in risk.caption
+    assert measures.cells["NLL", "Ours"].mean == "0.50"
+    assert measures.cells["accuracy (%)", "Ours"].mean == "90.0"
+    (line,) = [line for line in render.csv([risk]).splitlines() if line.startswith("risk,50,Theirs,")]
+    assert float(line.split(",")[4]) == pytest.approx(np.std(values, ddof=1))
+
+
+@pytest.mark.parametrize("width", [60, 79, 120])
+def test_a_table_fits_the_terminal(width: int, store: Store) -> None:
+    """What is too wide is turned; what is too wide both ways stands below each other. No cell is lost."""
+    entries = [{**MANIFEST["entries"][0], "label": f"Method {index}"} for index in range(9)]
+    wide = {**MANIFEST, "entries": entries, "reference": "Method 3", "coverages": [100, 50, 20, 10, 5, 30, 40, 60]}
+    risk = tables_of(wide, store)[0]
+    lines = [line for line in render.markdown_table(risk, width).splitlines() if line.startswith("|")]
+    assert max(map(len, lines)) <= width
+    assert sum(line.count("±") for line in lines) == 9 * 8
+    few = tables_of({**wide, "coverages": [100, 50]}, store)[0]
+    pages = [line for line in render.markdown_table(few, 90).splitlines() if line.startswith("|-")]
+    assert len(pages) == 1

@@ -87,6 +87,24 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     add_reference(parser)
     add_test_options(parser)
     add_scores(parser)
+    add_layout(parser)
+
+
+def add_layout(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--transpose", action="store_const", const=True, help="tables with a row for each method")
+    parser.add_argument(
+        "--ddof",
+        type=int,
+        choices=[0, 1],
+        help="of the standard deviation: 0 for that of the population (default), 1 for that of a sample",
+    )
+    parser.add_argument(
+        "--decimals",
+        type=int,
+        choices=range(7),
+        metavar="N",
+        help="decimals of percentages, 0 to 6 (default: 2); the best and ranks go by what is printed",
+    )
 
 
 def add_reference(parser: argparse.ArgumentParser) -> None:
@@ -204,8 +222,9 @@ def folders_of(arguments: argparse.Namespace) -> Folders:
 
 def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The table settings that the command line names."""
-    asked = {name: getattr(arguments, name, None) for name in ("test", "holm", "threshold", "scores")}
-    return {name: value for name, value in asked.items() if value}
+    names = ("test", "holm", "threshold", "scores", "transpose", "ddof", "decimals")
+    asked = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def default_seeds(task: TaskConfig, arguments: argparse.Namespace) -> int:

@@ -1,12 +1,13 @@
 """`tables`: rebuild the tables and the report of a results folder from its records. Needs no torch."""
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmark import render
+from benchmark import latex, render
 from benchmark.assemble import Assembled, assemble, assemble_paper
 from benchmark.cells import Table
 from benchmark.commands.options import add_selection, add_table_options, asked_settings
@@ -86,9 +87,14 @@ def write_tables(shown: Assembled, store: Store | None, *, show: bool) -> list[P
         paths += write_files(store.root / "tables", shown.name, shown.tables)
         paths += write_files(store.root / "tables", f"{shown.name}-statistics", shown.statistics)
     if show:
-        print(f"\n## {shown.title}\n\n{render.markdown(shown.tables)}")
+        print(f"\n## {shown.title}\n\n{render.markdown(shown.tables, terminal_width())}")
         sys.stdout.flush()
     return paths
+
+
+def terminal_width() -> int | None:
+    """None where the output goes to a file or another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def write_paper_table(shown: Assembled, store: Store | None, *, show: bool) -> list[Path]:
@@ -100,7 +106,9 @@ def write_paper_table(shown: Assembled, store: Store | None, *, show: bool) -> l
     }
     if show:
         verdicts = shown.companion[0].notes[0]
-        print(f"\n## {shown.title}\n\n{render.markdown(shown.tables)}\nPublished and ours: {verdicts}")
+        print(
+            f"\n## {shown.title}\n\n{render.markdown(shown.tables, terminal_width())}\nPublished and ours: {verdicts}"
+        )
         sys.stdout.flush()
     if store is None:
         return []
@@ -160,7 +168,7 @@ def try_report(store: Store, made: Made, folder: Path | None = None) -> str:
 
 def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> list[Path]:
     """One file for each form."""
-    texts = {"md": render.markdown(tables), "tex": render.latex(tables), "csv": render.csv(tables)}
+    texts = {"md": render.markdown(tables), "tex": latex.document(tables, name), "csv": render.csv(tables)}
     paths = [folder / f"{name}.{suffix}" for suffix in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         write_if_other(path, text.encode())

@@ -1,10 +1,10 @@
 """Tables and sheets as HTML: a row for each method, sorted by the page's script, with its LaTeX beside it."""
 
-import re
 from collections.abc import Iterator, Sequence
 from math import isnan
 
-from benchmark import render
+from benchmark import latex, render
+from benchmark.captions import divided
 from benchmark.cells import Cell, Table
 from benchmark.report.markup import Markup, details, join, paragraphs, plain_table, table_box, tag
 from benchmark.sheet import Sheet
@@ -21,11 +21,11 @@ def table_html(table: Table) -> Markup:
         for index, column in enumerate(table.columns)
     )
     main = tag("table", tag("thead", head), tag("tbody", body), class_="sortable")
-    return figure(table, table_box(main, title_of(table.caption)))
+    return figure(table, table_box(main, divided(table.caption)[0]))
 
 
 def sheet_html(sheet: Sheet) -> Markup:
-    return figure(sheet, plain_table(sheet.heading, sheet.rows, title_of(sheet.caption)))
+    return figure(sheet, plain_table(sheet.heading, sheet.rows, divided(sheet.caption)[0]))
 
 
 def statistics_html(sheets: Sequence[Sheet]) -> Markup:
@@ -36,7 +36,7 @@ def statistics_html(sheets: Sequence[Sheet]) -> Markup:
 
 
 def figure(table: Table | Sheet, box: Markup) -> Markup:
-    title = title_of(table.caption)
+    title = divided(table.caption)[0]
     caption = join([tag("strong", title), table.caption.removeprefix(title)])
     return tag(
         "div",
@@ -51,13 +51,8 @@ def figure(table: Table | Sheet, box: Markup) -> Markup:
 def latex_html(table: Table | Sheet) -> Markup:
     """The text is there to be copied by hand where the clipboard is out of reach."""
     button = tag("button", "Copy as LaTeX", type="button", class_="copy needs-script")
-    text = tag("pre", render.latex_table(table), tabindex="0")
+    text = tag("pre", latex.table_text(table), tabindex="0")
     return tag("div", button, details("LaTeX", text), class_="latex")
-
-
-def title_of(caption: str) -> str:
-    """What stands before the first colon or full stop."""
-    return re.split(r"(?<=\S)[:.](?: |$)", caption, maxsplit=1)[0]
 
 
 def table_cells(table: Table, index: int) -> Iterator[Markup]:

@@ -1,0 +1,211 @@
+"""Tables as LaTeX that fits a paper of one or two columns without ever being scaled."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from benchmark.captions import divided
+from benchmark.cells import Cell, Table
+from benchmark.layout import Grid, Page, arrange, widths_of
+from benchmark.render import markdown_cell, orientations, texts
+from benchmark.sheet import Sheet
+
+COLUMN, PAGE = 200.0, 345.0
+"""Points that a table may be wide: a column of a two-column article; the text of an article, or both columns."""
+ROWS = 45
+"""Rows that a page holds beside a caption and notes."""
+NOTES = 12
+"""Notes that a float holds; further ones are ordinary text, which may go over pages."""
+GAP = 6.0
+"""Points between two columns."""
+WRAPPED = 140.0
+"""Points beyond which the texts of a column are broken into lines."""
+
+
+class Size(NamedTuple):
+    points: int
+    skip: float
+    digit: float
+    """Points that a digit is wide."""
+
+
+SIZES = (Size(9, 11, 4.63), Size(8, 9.5, 4.25), Size(7, 8.4, 3.99))
+"""From \\small to \\scriptsize of a 10 pt document. Said in points, so that it is never smaller in another."""
+
+OPENING = r"""% Compiles on its own and can be \input into a document that loads booktabs.
+\makeatletter
+\ifx\@nodocument\relax\else
+  \documentclass[twocolumn]{article}
+  \usepackage{booktabs}
+  \begin{document}
+  \global\let\selbenchclose\enddocument
+\fi
+\makeatother
+"""
+CLOSING = "\\ifx\\selbenchclose\\undefined\\else\\expandafter\\selbenchclose\\fi\n"
+
+CHARACTERS = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "|": r"\textbar{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "•": r"$\bullet$",
+    "◦": r"$\circ$",
+    "×": r"$\times$",
+    "³": r"$^3$",
+    "−": r"$-$",
+    "–": "--",
+    "ŷ": r"$\hat{y}$",
+}
+WIDTHS = {
+    0.62: " .,:;'!|()[]-ijlIf",
+    0.9: "cerstz",
+    1.12: "abdghknopquvxy–J/*?◦•",
+    1.75: "mw%MOQ&@~<>=+±×−−#",
+    2.1: "W",
+}
+"""Widths of Computer Modern's characters, rounded up, in digits; all others are taken for capitals."""
+DIGITS = dict.fromkeys("0123456789", 1.0) | {
+    character: width for width, characters in WIDTHS.items() for character in characters
+}
+CAPITAL, BOLD = 1.55, 1.17
+
+Shown = TypeVar("Shown", Table, Sheet, Table | Sheet)
+
+
+def document(tables: Sequence[Table | Sheet], stem: str = "") -> str:
+    """Return a file that compiles, and can be input; `stem` begins the labels of tables that have none."""
+    return OPENING + "\n".join(map(table_text, labelled(tables, stem))) + CLOSING
+
+
+def labelled(tables: Sequence[Shown], stem: str) -> list[Shown]:
+    """Give each table a \\label that stays the same when its numbers change: its task and what it measures."""
+    seen: dict[str, int] = {}
+    found = []
+    for table in tables:
+        name = re.sub(r"[^a-z0-9]+", "-", f"{stem} {table.name}".lower()).strip("-")
+        seen[name] = seen.get(name, 0) + 1
+        again = f"-{seen[name]}" if seen[name] > 1 else ""
+        found.append(table if table.label else replace(table, label=f"tab:{name}{again}"))
+    return found
+
+
+def table_text(table: Table | Sheet) -> str:
+    """One float, or several where the columns or rows are too many for one."""
+    size, room, pages = fitted(table)
+    parts = [part for page in pages for part in split_rows(page)]
+    return "\n".join(float_text(table, part, (i + 1, len(parts)), size, room) for i, part in enumerate(parts))
+
+
+def fitted(table: Table | Sheet) -> tuple[Size, float, list[Page]]:
+    """Choose a column if the table is whole there, else the page; there the fewest parts, then the largest type."""
+    for room in (COLUMN, PAGE):
+        broken = [
+            (size, arrange([candidate(table, t, size) for t in orientations(table)], room + GAP)) for size in SIZES
+        ]
+        size, pages = min(broken, key=lambda pair: (not fits(pair[1], room), len(pair[1])))
+        if len(pages) == 1 and fits(pages, room):
+            break
+    return size, room, pages
+
+
+def fits(pages: Sequence[Page], room: float) -> bool:
+    return all(sum(page.widths) <= room + GAP for page in pages)
+
+
+def candidate(table: Table | Sheet, turned: bool, size: Size) -> Page:
+    """A table one way round, measured by its Markdown, which says what is bold."""
+    grid = texts(table, cell_text, escape, lambda text: rf"\textbf{{{text}}}", turned)
+    plain = texts(table, markdown_cell, str, lambda text: f"**{text}**", turned)
+    widths = widths_of(plain, lambda text: points(text, size))
+    return Page(grid, [min(width, WRAPPED) + GAP for width in widths])
+
+
+def points(text: str, size: Size) -> float:
+    """How wide a text is at most."""
+    parts = re.sub("</?u>", "", text).split("**")
+    widths = [sum(DIGITS.get(character, CAPITAL) for character in part) for part in parts]
+    return size.digit * (sum(widths[::2]) + BOLD * sum(widths[1::2]))
+
+
+def split_rows(page: Page) -> list[Page]:
+    heading, rows, below = page.grid
+    if len(rows) <= ROWS:
+        return [page]
+    starts = range(0, len(rows), ROWS)
+    return [
+        Page(Grid(heading, rows[start : start + ROWS], below if start == starts[-1] else []), page.widths)
+        for start in starts
+    ]
+
+
+def float_text(table: Table | Sheet, page: Page, part: tuple[int, int], size: Size, room: float) -> str:
+    """A short caption, the label, the table; below the last part how to read it, and its notes."""
+    (number, count), (title, meaning) = part, divided(table.caption)
+    name = "table" if room == COLUMN else "table*"
+    title += f" ({number} of {count}{'' if number == count else '; notes below the last'})" if count > 1 else ""
+    label = table.label + (f"-part-{number}" if number > 1 else "")
+    first = (meaning, table.modified)
+    notes = [note for note in (*first, *(n for n in table.notes if n not in first)) if note] if number == count else []
+    return "\n".join(
+        [
+            rf"\begin{{{name}}}[tp]",
+            r"\centering\sloppy",
+            rf"\caption{{{escape(title)}}}" + (rf"\label{{{label}}}" if label else ""),
+            r"\smallskip\setlength{\tabcolsep}{3pt}" + type_size(size),
+            *tabular(page),
+            *([r"\par\smallskip", *note_text(notes[:NOTES])] if notes else []),
+            rf"\end{{{name}}}",
+            *note_text(notes[NOTES:]),
+            "",
+        ]
+    )
+
+
+def tabular(page: Page) -> list[str]:
+    wraps = [width >= WRAPPED + GAP for width in page.widths]
+    kinds = [rf"p{{{WRAPPED:g}pt}}" if wrap else "r" if i == 0 else "l" for i, wrap in enumerate(wraps)]
+    heading, rows, below = ([row_text(row, wraps) for row in part] for part in ([page.grid.heading], *page.grid[1:]))
+    lines = [*heading, r"\midrule", *rows, *([r"\midrule", *below] if below else [])]
+    begin = rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}"
+    return [begin, r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def row_text(row: Sequence[str], wraps: Sequence[bool]) -> str:
+    cells = [rf"\raggedright {cell}" if wrap else cell for cell, wrap in zip(row, wraps, strict=True)]
+    end = r"\tabularnewline" if any(wraps) else r"\\"  # \raggedright gives \\ another meaning
+    return f"{' & '.join(cells)} {end}"
+
+
+def note_text(notes: Sequence[str]) -> list[str]:
+    if not notes:
+        return []
+    lines = "\n\\par ".join(map(escape, notes))
+    return [rf"{{{type_size(SIZES[1])}\raggedright\noindent {lines}\par}}"]
+
+
+def type_size(size: Size) -> str:
+    return rf"\fontsize{{{size.points}}}{{{size.skip:g}}}\selectfont"
+
+
+def escape(text: str) -> str:
+    """Write 10³ out: a raised figure would be smaller than anything else in the table."""
+    return "".join(CHARACTERS.get(character, character) for character in text.replace("10³", "1000"))
+
+
+def cell_text(cell: Cell) -> str:
+    mean = rf"\textbf{{{cell.mean}}}" if cell.best else rf"\underline{{{cell.mean}}}" if cell.second else cell.mean
+    spread = rf"$\pm${cell.std}" if len(cell.values) > 1 else ""
+    marker = {"better": r"\,$\bullet$", "worse": r"\,$\circ$"}.get(cell.verdict, "")
+    return mean + spread + marker + (f" {cell.missing}" if cell.missing else "")
