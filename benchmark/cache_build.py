@@ -39,7 +39,7 @@ from benchmark.files import BLANK, read_json, sync_folder, write_atomically, wri
 from benchmark.preprocessing import mean_and_std
 from benchmark.sources import Images, Loaded
 from benchmark.sources._files import ImageFiles
-from benchmark.units import text_from_bytes
+from benchmark.units import counted, text_from_bytes
 
 JOURNAL, ORIGIN = "journal.txt", "origin.json"
 WORTH_PROCESSES = 1000
@@ -154,7 +154,9 @@ class Builder:
         images = sum(len(split.labels) for split in splits)
         free = shutil.disk_usage(self.partial).free
         going_on = f", {text_from_bytes(kept)} of it there already" if kept else ""
-        self.tell(f"caching {self.source}: {images:,} images, {text_from_bytes(total)} in '{self.folder}'{going_on}")
+        self.tell(
+            f"caching {self.source}: {counted(images, 'image')}, {text_from_bytes(total)} in '{self.folder}'{going_on}"
+        )
         if total - kept > free:
             raise UserError(
                 f"the cache of '{self.source}' needs {text_from_bytes(total - kept)}, and only {text_from_bytes(free)} "

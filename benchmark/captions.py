@@ -8,6 +8,7 @@ from benchmark.cells import Cells
 from benchmark.columns import Column, single
 from benchmark.markers import FAMILIES, attainable, compared, family_sizes
 from benchmark.stats import LEVEL, TESTS, seeds_needed, smallest_of
+from benchmark.units import counted
 
 KEPT = {
     "percentile_risk": " Kept are all at or above a percentile of the confidence, more than the coverage says on ties."
@@ -61,8 +62,8 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells
     for key in sorted(keys, key=lambda key: at_best[key]):
         ours, theirs = cells[key[0], reference].by_seed, cells[key].by_seed
         p, pairs = smallest_of(test, ours, theirs), len(set(ours) & set(theirs))
-        against = f"{pairs} pairs" if test == "paired" else f"{len(ours)} against {len(theirs)}"
-        times = f", corrected for {sizes[key]} comparisons {at_best[key]:.4f}" if manifest["holm"] else ""
+        against = counted(pairs, "pair") if test == "paired" else f"{len(ours)} against {len(theirs)}"
+        times = f", corrected for {counted(sizes[key], 'comparison')} {at_best[key]:.4f}" if manifest["holm"] else ""
         needed = f"; no marker is possible before {seeds_needed(test, sizes[key])} seeds"
         notes[f"Smallest attainable p, {against}: {p:.4f}{times}{needed if at_best[key] >= LEVEL else ''}."] = None
     return list(notes)

@@ -41,6 +41,7 @@ from benchmark.ranks import each_tensor
 from benchmark.schema import build
 from benchmark.sync_guard import line_of, no_host_syncs
 from benchmark.trainer import trained
+from benchmark.units import counted
 
 
 class Broken(AssertionError):
@@ -191,7 +192,7 @@ def prediction_shapes(candidate: Candidate) -> None:
     found = tuple(prediction.logits.shape)
     require(found == (BATCH, NUM_CLASSES), f"logits have shape {found}; expected (images, classes)")
     for name, value in prediction.aux.items():
-        require(len(value) == BATCH, f"aux '{name}' has {len(value)} entries for {BATCH} images")
+        require(len(value) == BATCH, f"aux '{name}' has {counted(len(value), 'entry', 'entries')} for {BATCH} images")
 
 
 def prediction_per_image(candidate: Candidate) -> str:

@@ -15,6 +15,7 @@ import torch
 
 from benchmark.ahead import cores
 from benchmark.errors import UserError
+from benchmark.units import counted
 
 DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {"channels_last": True}, "mps": {}}
 """Settings of a task that a device suggests. Precision is never among them: the paper's is single."""
@@ -41,7 +42,8 @@ def choose_devices(
     count = device_count(kind) if name == kind else 1
     if gpus_per_job > count:
         raise UserError(
-            f"--gpus-per-job {gpus_per_job} is more than the {count} GPU(s) of --device {wanted}; use at most {count}"
+            f"--gpus-per-job {gpus_per_job} is more than the {counted(count, 'GPU')} of --device {wanted}; use at most "
+            f"{count}"
         )
     firsts = range(0, count - gpus_per_job + 1, gpus_per_job)
     devices = [f"{kind}:{index}" for index in firsts] if name == kind and kind != "mps" else [name]

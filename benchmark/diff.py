@@ -14,6 +14,7 @@ from benchmark.columns import Column, load_columns
 from benchmark.stats import LEVEL, Summary, holm, mean_std, welch
 from benchmark.store import Store, folder_of
 from benchmark.tables import complete, fill_cell, risk_rows
+from benchmark.units import counted
 
 MARGIN = 0.1
 """In points of risk: less is no news."""
@@ -163,7 +164,7 @@ def moved_cells(found: Difference) -> list[str]:
         if not isnan(p):
             p_values[key] = p
     if len(p_values) < len(found.tested):
-        found.notes.append(f"{len(found.tested) - len(p_values)} cells cannot be tested: one seed on a side")
+        found.notes.append(f"{counted(len(found.tested) - len(p_values), 'cell')} cannot be tested: one seed on a side")
     corrected, moved = holm(p_values), []
     for key, p in corrected.items():
         old, new = found.tested[key]

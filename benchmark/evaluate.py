@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from benchmark import metrics
 from benchmark.prediction import Evidence
 from benchmark.scores import Confidence
+from benchmark.units import counted
 
 CLASS_COVERAGES = (90, 80, 70, 50)
 """In per cent: where a record says what is kept of each class."""
@@ -37,7 +38,9 @@ def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict
     expected = None if posterior is None else 1 - posterior[np.arange(len(predicted)), predicted]
     for name, confidence in scores.items():
         if not np.isfinite(confidence).all():
-            raise ValueError(f"the score {name} is not finite for {np.sum(~np.isfinite(confidence))} image(s)")
+            raise ValueError(
+                f"the score {name} is not finite for {counted(int(np.sum(~np.isfinite(confidence))), 'image')}"
+            )
     num_classes = evidence.prediction.logits.shape[1]
     return {
         name: {

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from benchmark.config import NetworkConfig
 from benchmark.errors import UserError
 from benchmark.names import unknown_name
+from benchmark.units import counted
 
 
 class Network(nn.Module):
@@ -154,7 +155,7 @@ def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
     import torchvision
 
     if channels != 3:
-        raise UserError(f"network torchvision:{name} needs colour images, got {channels} channel(s)")
+        raise UserError(f"network torchvision:{name} needs colour images, got {counted(channels, 'channel')}")
     if name not in torchvision.models.list_models(module=torchvision.models):
         raise unknown_name(name, torchvision.models.list_models(module=torchvision.models), "torchvision network")
     body = torchvision.models.get_model(name, weights=None, num_classes=num_classes)

@@ -21,7 +21,7 @@ from benchmark.networks import Network, build_network
 from benchmark.preprocessing import preprocessing
 from benchmark.sources import Facts, Loaded, get_source
 from benchmark.store import Store
-from benchmark.units import device_hours, text_from_bytes, text_from_seconds
+from benchmark.units import counted, device_hours, text_from_bytes, text_from_seconds
 
 ABSENT = "absent"
 SMALL_BYTES = 2**25
@@ -235,8 +235,8 @@ def plan_text(described: dict[str, Any]) -> str:
         saved = described["epochs_naive"] - described["epochs"]
         jobs = sum(len(task["jobs"]) for task in described["tasks"])
         texts.append(
-            f"in all {jobs} jobs, {described['epochs']} epochs to train, {saved} saved by shared warm-ups"
-            f"{cost_text(described['device_hours'])}"
+            f"in all {counted(jobs, 'job')}, {counted(described['epochs'], 'epoch')} to train, {saved} saved by shared "
+            f"warm-ups{cost_text(described['device_hours'])}"
         )
     texts += [schedule_text(described["schedule"])] if "schedule" in described else []
     return "\n\n".join(texts)
@@ -272,7 +272,7 @@ def suite_text(task: dict[str, Any]) -> str:
     unknown = "\njob ids follow from the images, and are known when these are cached" if unnamed else ""
     return (
         f"{task['task']} ({data_text(task)}; network of {task['network_parameters']:,} parameters)\n{grid}\n"
-        f"{len(task['jobs'])} jobs: {states}; {task['epochs']} epochs to train{saved}"
+        f"{counted(len(task['jobs']), 'job')}: {states}; {counted(task['epochs'], 'epoch')} to train{saved}"
         f"{cost_text(task['device_hours'])}; about "
         f"{disk['disk']} of results, up to {disk['checkpoint']} per running job{snapshots}"
         f"{unknown}{impossible}"

@@ -56,7 +56,7 @@ class Pace:
         """Until the last job ends; a task not seen yet counts at the mean of the others."""
         seen = sum(self.epochs.values())
         if not seen:
-            return "?"
+            return "not known yet"
         typical = sum(self.seconds.values()) / seen
         each = {name: self.seconds[name] / count if count else typical for name, count in self.epochs.items()}
         return duration(sum(self.to_go[job.folder] * each[job.task.name] for job in self.jobs) / self.at_a_time)
@@ -77,7 +77,7 @@ class Watcher:
     def __post_init__(self) -> None:
         self.pace = Pace(self.jobs)
         self.live = sys.stderr.isatty() and not self.quiet
-        layout = "{n_fmt}/{total_fmt} jobs |{bar:8}| {desc}"
+        layout = f"{{n_fmt}}/{{total_fmt}} {'job' if len(self.jobs) == 1 else 'jobs'} |{{bar:8}}| {{desc}}"
         self.bar = tqdm(total=len(self.jobs), disable=not self.live, leave=False, dynamic_ncols=True, bar_format=layout)
 
     def __call__(self, event: Event) -> None:

@@ -13,6 +13,11 @@ def bytes_from_text(text: str) -> int:
     return round(float(found[1]) * UNITS[found[2]])
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """`1 job`, `2 jobs`, `1,000 jobs`."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def text_from_bytes(count: float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:

@@ -10,6 +10,7 @@ from benchmark.cells import Cell, Table
 from benchmark.figures import PublishedCell, published_figures
 from benchmark.sheet import Sheet
 from benchmark.stats import LEVEL, Summary, Welch, mean_std, welch
+from benchmark.units import counted
 
 COLUMNS_PER_SHEET = 3
 NOT_COMPARABLE = "not comparable"
@@ -112,7 +113,9 @@ def tally(lines: Sequence[dict[str, Any]]) -> str:
     """How many cells got which verdict."""
     counts = Counter(line["verdict"] for line in lines)
     order = ("agrees", "lower", "higher", NOT_COMPARABLE, "one seed", "diverged", "no run")
-    return f"{len(lines)} cells: " + ", ".join(f"{counts[kind]} {kind}" for kind in order if counts[kind]) + "."
+    return (
+        f"{counted(len(lines), 'cell')}: " + ", ".join(f"{counts[kind]} {kind}" for kind in order if counts[kind]) + "."
+    )
 
 
 def reasons(manifest: dict[str, Any]) -> list[str]:

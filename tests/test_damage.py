@@ -322,7 +322,7 @@ def test_damaged_weights_that_were_to_be_kept_are_made_again(tiny: Path, tmp_pat
     path = next(tmp_path.rglob(CHECKPOINT))
     path.write_bytes(flipped(path.read_bytes()))
     again = run_here(*common)
-    assert "1 jobs, 0 done already" in again.stderr
+    assert "1 job, 0 done already" in again.stderr
     assert not Store(tmp_path).damage(path.parent.relative_to(tmp_path))
     assert path.is_file()
 

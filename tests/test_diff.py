@@ -61,7 +61,7 @@ def test_another_machine_may_round_otherwise(tmp_path: Path, shift: float, moved
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == int(moved), result.stdout
     assert "1 of 5 runs of the same job are equal to the bit.\n4 more are not" in result.stdout
-    assert "2 cells of other jobs or machines were compared" in result.stdout
+    assert "2 cells of other jobs or machines compared" in result.stdout
     assert ("moved: toy Ours 50 %: 1.02±0.01 →" in result.stdout) == moved
 
 
@@ -86,7 +86,7 @@ def test_other_jobs_move_beyond_chance_and_margin(tmp_path: Path, shift: float, 
     make(tmp_path / "b", [risk + shift for risk in LOW], job="new")
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == int(moved), result.stdout
-    assert "2 cells of other jobs or machines were compared" in result.stdout
+    assert "2 cells of other jobs or machines compared" in result.stdout
     assert ("moved: toy Ours 50 %: 1.02±0.01 →" in result.stdout) == moved
 
 

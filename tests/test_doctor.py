@@ -81,7 +81,7 @@ def test_the_command_on_a_cpu(quick: None, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_last_line_says_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    for found, code, words in ((Result("well"), 0, "nothing is wrong"), (Trouble("bad"), 1, "1 check(s) in trouble")):
+    for found, code, words in ((Result("well"), 0, "nothing is wrong"), (Trouble("bad"), 1, "1 check in trouble")):
         work = raises(found) if isinstance(found, Exception) else lambda patient, found=found: found
         monkeypatch.setattr(command, "all_checks", lambda work=work: [check(work)])
         ran = run_here("doctor", "--device", "cpu")

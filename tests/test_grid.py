@@ -229,7 +229,10 @@ def test_list() -> None:
     assert {m["label"] for m in listing["methods"]} >= {"SR", "DG", "SAT", "SAT+EM", "CCL-SC"}
     assert {t["task"] for t in listing["tasks"]} >= {"digits", "gaussians", "cifar10", "cifar100", "celeba", "imagenet"}
     assert {s["score"] for s in listing["scores"]} >= {"SR", "abstention"}
-    assert "Deep Gamblers" in run_all("list").stdout
+    text = run_here("list").stdout
+    assert "Deep Gamblers" in text
+    assert "[queue_policy=freeze]" in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_tables_do_without_torch(unbroken: tuple[Path, Path]) -> None:

@@ -25,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_eta_counts_all_epochs_to_go_over_all_workers(clock: list[float]) -> None:
     dg, sr = jobs()
     pace = Pace([dg, sr])
-    assert pace.eta() == "?"
+    assert pace.eta() == "not known yet"
     pace.started(dg)
     pace.started(sr)
     clock[0] = 60

@@ -163,7 +163,7 @@ def test_an_end_without_network_keeps_everything_here(
     assert "no route" in result.stderr.splitlines()[-1]
     assert f"all is kept in '{copy_of(URL)}', the same command brings it there" in result.stderr
     assert "going on, and trying again later" in result.stderr
-    assert "1 jobs, 1 done already" in run_here(*words).stderr
+    assert "1 job, 1 done already" in run_here(*words).stderr
     assert any(path.endswith("record.json") for path in open_place(URL)[0].find("/bucket"))
 
 

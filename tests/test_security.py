@@ -235,6 +235,6 @@ def test_results_can_be_read_by_anyone_and_moved(tmp_path: Path) -> None:
     assert run_here("--datasets", task, "--methods", "sr", "--seeds", 1, "--results", tmp_path / "a").returncode == 0
     shutil.move(tmp_path / "a", tmp_path / "b")
     again = run_here("--datasets", task, "--methods", "sr", "--seeds", 1, "--results", tmp_path / "b")
-    assert "1 jobs, 1 done already" in again.stderr
+    assert "1 job, 1 done already" in again.stderr
     assert "damaged" not in again.stderr
     assert json.loads(next((tmp_path / "b").rglob("record.json")).read_text())["provenance"]["seal"]

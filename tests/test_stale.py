@@ -59,12 +59,12 @@ def test_used_with_a_footnote_or_done_again(
     common = ("--datasets", task, "--methods", "sr", "deep-ensemble", "--seeds", 1, "--results", tmp_path / "results")
     used = run_here(*common)
     assert "3 jobs, 3 done already" in used.stderr
-    assert "1 finished job(s) were made by another version of the code or of torch: they are used" in used.stderr
+    assert "1 finished job made by another version of the code or of torch: used" in used.stderr
     assert f"Deep ensemble, seed 0: {note}." in used.stdout
     assert "SR, seed" not in used.stdout
     assert f"Deep ensemble, seed 0: {note}." in run_here("tables", "--results", tmp_path / "results").stdout
     again = run_here(*common, "--redo-stale")
-    assert "they are done again\n3 jobs, 2 done already" in again.stderr
+    assert "done again\n3 jobs, 2 done already" in again.stderr
     assert note not in again.stdout
     assert contents(tmp_path / "results") == contents(whole)
     assert not (tmp_path / "results" / seed / STALE_RECORD).exists()
@@ -107,7 +107,7 @@ def test_a_run_that_diverged_is_done_again_by_other_code(tiny: Path, tmp_path: P
     assert "SR, seed 0: made by another version of the code." in used.stdout
     assert "diverged in an earlier run" in used.stderr
     again = run_here(*common, "--redo-stale")
-    assert "1 jobs, 0 done already" in again.stderr
+    assert "1 job, 0 done already" in again.stderr
     assert "another version" not in again.stdout
 
 

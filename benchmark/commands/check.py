@@ -9,6 +9,7 @@ from benchmark.commands.run import MakeRegistry
 from benchmark.errors import UserError
 from benchmark.names import match_labels
 from benchmark.tasks import load_task
+from benchmark.units import counted
 
 if TYPE_CHECKING:
     from benchmark.contract import Finding
@@ -51,7 +52,11 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
             remark = f": {finding.remark}" if finding.remark else ""
             print(f"  {'holds' if finding.holds else 'FAILS'}  {finding.check}{remark}", flush=True)
             broken += not finding.holds
-    print("the contract holds" if not broken else f"{broken} check(s) failed; benchmark/interface.py is the contract")
+    print(
+        "the contract holds"
+        if not broken
+        else f"{counted(broken, 'check')} failed; benchmark/interface.py is the contract"
+    )
     return 1 if broken else 0
 
 

@@ -7,6 +7,7 @@ from benchmark.errors import UserError
 from benchmark.remote import place
 from benchmark.stats import LEVEL
 from benchmark.store import Store
+from benchmark.units import counted
 
 HELP = "what moved between two results folders (exit 1 if anything did)"
 
@@ -26,14 +27,14 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     found = compare_folders(*stores)
     moved = found.moved if arguments.part else [*(f"{what}: gone" for what in found.gone), *found.moved]
     total = found.equal_runs + found.changed_runs + found.rounded_runs
-    print(f"{found.equal_runs} of {total} runs of the same job are equal to the bit.")
+    print(f"{found.equal_runs} of {counted(total, 'run')} of the same job are equal to the bit.")
     if found.rounded_runs:
         print(
-            f"{found.rounded_runs} more are not, and were made by another kind of processor, version of torch or "
+            f"{found.rounded_runs} more are not, made by another kind of processor, version of torch or "
             "number of threads: they are compared by their cells."
         )
     print(
-        f"{len(found.tested)} cells of other jobs or machines were compared: Welch's test at {LEVEL:g}, Holm's "
+        f"{counted(len(found.tested), 'cell')} of other jobs or machines compared: Welch's test at {LEVEL:g}, Holm's "
         f"correction over all, and more than {MARGIN:g} points."
     )
     for line in found.notes:

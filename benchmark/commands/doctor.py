@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.commands.run import MakeRegistry
+from benchmark.units import counted
 
 if TYPE_CHECKING:
     from benchmark.doctor.examination import Check, Diagnosis, Patient, Result
@@ -48,7 +49,11 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         print(json.dumps({**made, "checks": [diagnosis.plain() for diagnosis in found]}, indent=1, default=str))
     else:
         took = sum(diagnosis.seconds for diagnosis in found)
-        print(f"{len(troubles)} check(s) in trouble; {REPORT}" if troubles else f"nothing is wrong ({took:.0f} s)")
+        print(
+            f"{counted(len(troubles), 'check')} in trouble; {REPORT}"
+            if troubles
+            else f"nothing is wrong ({took:.0f} s)"
+        )
     return 1 if troubles else 0
 
 

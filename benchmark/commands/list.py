@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import textwrap
 from typing import Any
 
 from tabulate import tabulate
@@ -12,7 +13,8 @@ from benchmark.published import load_tables
 from benchmark.scores import TITLES
 from benchmark.tasks import load_task, task_names
 
-HELP = "methods, tasks, published tables and scores, one line each"
+HELP = "methods, tasks, published tables and scores"
+WIDTH = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,5 +48,26 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     if arguments.json:
         print(json.dumps(listing, indent=1))
     else:
-        print("\n\n".join(tabulate(rows, headers="keys", tablefmt="simple") for rows in listing.values()))
+        listing["methods"] = in_words(listing["methods"])
+        print("\n\n".join(map(fitted, listing.values())))
     return 0
+
+
+def in_words(methods: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Say once what the labels of a file share, and of each label what it sets."""
+    told, lines = set(), []
+    for method in methods:
+        first = method["file"] not in told
+        told.add(method["file"])
+        parts = [method["title"], f"({method['reference']})"] if first else []
+        settings = [f"[{method['settings']}]"] if method["settings"] else []
+        lines.append({"label": method["label"], "file": method["file"], "title": " ".join(parts + settings)})
+    return lines
+
+
+def fitted(rows: list[dict[str, Any]]) -> str:
+    """A table whose last column is broken into lines where it would be too wide."""
+    *names, last = rows[0]
+    taken = sum(2 + max(len(name), *(len(row[name]) for row in rows)) for name in names)
+    wrapped = [{**row, last: textwrap.fill(row[last], max(20, WIDTH - taken))} for row in rows]
+    return str(tabulate(wrapped, headers="keys", tablefmt="simple", disable_numparse=True))

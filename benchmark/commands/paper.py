@@ -26,6 +26,7 @@ from benchmark.commands.tables import make_parts, try_report, write_paper_table
 from benchmark.commands.training import add_training, check_writable, devices_for, report_failures, run_suites
 from benchmark.stale import installed_torch
 from benchmark.store import Store
+from benchmark.units import counted
 
 if TYPE_CHECKING:
     from benchmark.jobs import Entry, Methods, Suite
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         paths = [path for each in shown for path in write_paper_table(each, store, show=not arguments.quiet)]
         report = try_report(store, make_parts("paper", manifests, shown, store))
         if not arguments.quiet:
-            print(f"{len(paths)} files in {store.root / 'paper'}/\n{report}")
+            print(f"{counted(len(paths), 'file')} in {store.root / 'paper'}/\n{report}")
     return report_failures(failures)
 
 

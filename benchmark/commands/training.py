@@ -13,6 +13,7 @@ from benchmark.errors import UserError
 from benchmark.files import say
 from benchmark.remote import Mirror, patience
 from benchmark.store import Store
+from benchmark.units import counted
 
 if TYPE_CHECKING:
     from benchmark.jobs import Job, Methods, Suite
@@ -204,7 +205,7 @@ def run_suites(
     )
     failures = run_jobs(jobs, context, devices, arguments)
     if arguments.max_steps:
-        print(f"tried {arguments.max_steps} step(s) of each job; nothing is tabulated")
+        print(f"tried {counted(arguments.max_steps, 'step')} of each job; nothing is tabulated")
     return failures
 
 
@@ -217,8 +218,8 @@ def check_finished(jobs: "list[Job]", store: Store, *, redo_stale: bool) -> None
     if redo_stale:
         set_stale_aside(stale, store)
     if stale:
-        done = "they are done again" if redo_stale else "they are used, with a note; --redo-stale does them again"
-        say(f"{len(stale)} finished job(s) were made by another version of the code or of torch: {done}")
+        done = "done again" if redo_stale else "used, with a note; --redo-stale does them again"
+        say(f"{counted(len(stale), 'finished job')} made by another version of the code or of torch: {done}")
 
 
 def report_failures(failures: Sequence[str]) -> int:
@@ -251,7 +252,7 @@ def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], argument
         say("finished jobs keep what they have: remove a record to train its job again")
     if not arguments.quiet:
         shared = f"; shared warm-ups to train first: {extra}" if (extra := len(to_run) - len(missing)) else ""
-        say(f"{len(jobs)} jobs, {len(jobs) - len(missing)} done already{shared}")
+        say(f"{counted(len(jobs), 'job')}, {len(jobs) - len(missing)} done already{shared}")
     failed = run_missing(to_run, context, devices, arguments)
     for folder in context.awaited.difference(awaited_weights(jobs, store)):
         store.tidy(folder)

@@ -23,7 +23,7 @@ from benchmark.sources import describe
 from benchmark.tasks import load_task
 from benchmark.torchrun import run_on_ranks
 from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
-from benchmark.units import text_from_bytes
+from benchmark.units import counted, text_from_bytes
 
 LARGE, SMALL_TASK = "cifar100", "digits"
 PRECISIONS = ("off", "bf16", "fp16")
@@ -49,7 +49,7 @@ def precisions(patient: Patient) -> Result:
             plain = losses["off"]
             raise Trouble(f"the mean loss of {steps} steps is {loss:.4g} in {amp}, and {plain:.4g} in fp32", facts)
     text = ", ".join(f"{'fp32' if amp == 'off' else amp} {loss:.4f}" for amp, loss in losses.items())
-    return Result(f"mean loss of {steps} steps {text}; {skipped} step(s) skipped in fp16", facts)
+    return Result(f"mean loss of {steps} steps {text}; {counted(skipped, 'step')} skipped in fp16", facts)
 
 
 def mean_loss(trainer: Trainer, steps: int) -> tuple[float, int]:

@@ -13,7 +13,7 @@ from benchmark.forecast import Forecast
 from benchmark.jobs import Job
 from benchmark.plots.style import BLACK, COLOURS, DOUBLE, SMALL, new_figure, panel_name, plain, short_name
 from benchmark.schedule import Placed
-from benchmark.units import device_hours, text_from_seconds, unit_of_time
+from benchmark.units import counted, device_hours, text_from_seconds, unit_of_time
 
 LANE, TALLEST, LOWEST = 0.2, 7.0, 0.8
 """Inches of a lane where there are few, of all lanes at the most and at the least."""
@@ -130,9 +130,8 @@ def lighter(colour: str) -> Colour:
 def caption(forecast: Forecast) -> list[str]:
     schedule = forecast.schedule
     chain = " → ".join(forecast.jobs[name].name for name in schedule.critical_path.names)
-    sentences = [
-        f"{len(schedule.placed)} jobs on {len(schedule.devices)} device(s), simulated; critical path: {chain}."
-    ]
+    amounts = f"{counted(len(schedule.placed), 'job')} on {counted(len(schedule.devices), 'device')}"
+    sentences = [f"{amounts}, simulated; critical path: {chain}."]
     sentences.append("A bar with room for it bears method and seed.")
     if schedule.begin:
         sentences.append(f"Workers take {schedule.begin:.1f} seconds to start.")

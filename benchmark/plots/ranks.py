@@ -15,6 +15,7 @@ from benchmark.plots.style import BLACK, DOUBLE, GREY, REFERENCE, NotDrawn, new_
 from benchmark.significance import RESAMPLES, draw_ranks
 from benchmark.stats import LEVEL, Array
 from benchmark.tables import average_ranks
+from benchmark.units import counted
 
 BAR, LABEL = 0.11, 0.165
 """Inches from one bar, and from one label, to the next."""
@@ -35,7 +36,7 @@ def draw(runs: Runs) -> Figure:
     left_out = [column.name for column in runs.columns if column.name not in drawn.names and not column.is_oracle]
     height = TOP + GAP + BAR * len(bars) + LABEL * ((len(names) + 1) // 2) + 0.12
     text = caption(runs, len(drawn.seeds), bool(bars), left_out)
-    text += [f"{crowded} columns of higher rank are left out."] if crowded else []
+    text += [f"Left out: {counted(crowded, 'column')} of higher rank."] if crowded else []
     text += [f"Only the {MOST_BARS} longest of {len(every)} bars are drawn."] if len(every) > len(bars) else []
     figure = new_figure(DOUBLE, height, text)
     figure.set_layout_engine("none")

@@ -19,6 +19,7 @@ from benchmark.prediction import Evidence, Floats
 from benchmark.scores import softmax_response
 from benchmark.stats import Array
 from benchmark.store import folder_of
+from benchmark.units import counted
 
 MOST_POINTS, DIMENSIONS, PERPLEXITY, SEED = 2000, 50, 30, 0
 COVERAGE = 0.95
@@ -168,7 +169,7 @@ def caption(runs: Runs, maps: list[Map]) -> list[str]:
     counts = " and ".join(f"{int((each.kept & each.wrong).sum())}" for each in maps)
     many = int(max(each.labels.max() for each in maps)) >= len(PALETTE)
     return [
-        f"{runs.manifest['title']}: t-SNE of the features of {len(maps[0].labels):,} test images; colour: class"
+        f"{runs.manifest['title']}: t-SNE of the features of {counted(len(maps[0].labels), 'test image')}; colour: class"
         f"{' (colours repeat)' if many else ''}. Errors among the kept: {counts}.",
         "Confidence is the softmax response of the stored logits for both, whatever score a method was published with.",
         "Distances between clusters mean little in such a map.",

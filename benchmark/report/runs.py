@@ -11,6 +11,7 @@ from benchmark.errors import UserError
 from benchmark.names import name_at
 from benchmark.recipe import recipe_text
 from benchmark.report.markup import Markup, details, join, plain_table, tag
+from benchmark.units import counted
 
 
 def trainings(columns: Sequence[Column]) -> dict[str, Column]:
@@ -73,7 +74,7 @@ def provenance_section(manifest: dict[str, Any], columns: Sequence[Column]) -> M
     found = {name: column for name, column in trainings(columns).items() if column.records}
     records = [record for column in found.values() for record in column.records]
     return details(
-        f"Provenance of {len(records)} runs: commit, libraries, data, recipe, settings, jobs",
+        f"Provenance of {counted(len(records), 'run')}: commit, libraries, data, recipe, settings, jobs",
         tag("p", manifest["modified"], class_="note") if manifest["modified"] else Markup(),
         origins_table(records),
         settings_table(found),
@@ -95,7 +96,7 @@ def origins_table(records: Sequence[dict[str, Any]]) -> Markup:
         "data (SHA-256)": [record.get("identity", {}).get("data_sha256") for record in records],
         "test images": [str(record["num_test"]) if "num_test" in record else None for record in records],
     }
-    rows = [(name, counted(values)) for name, values in facts.items() if any(values)]
+    rows = [(name, with_counts(values)) for name, values in facts.items() if any(values)]
     return tag("dl", join(join([tag("dt", name), tag("dd", text)]) for name, text in rows))
 
 
@@ -110,9 +111,11 @@ def recipe_facts(records: Sequence[dict[str, Any]]) -> dict[str, list[str | None
     return {name: [each.get(name) for each in found] for name in dict.fromkeys(n for each in found for n in each)}
 
 
-def counted(values: Iterable[str | None]) -> Markup:
+def with_counts(values: Iterable[str | None]) -> Markup:
     counts = Counter(value or "unknown" for value in values)
-    lines = (f"{value} ({count} runs)" if len(counts) > 1 else value for value, count in sorted(counts.items()))
+    lines = (
+        f"{value} ({counted(count, 'run')})" if len(counts) > 1 else value for value, count in sorted(counts.items())
+    )
     return join(tag("div", line) for line in lines)
 
 

@@ -8,6 +8,7 @@ from benchmark.captions import is_provisional
 from benchmark.cells import Table
 from benchmark.columns import Column
 from benchmark.report.runs import trainings
+from benchmark.units import counted
 
 
 def summary(shown: Assembled) -> str:
@@ -41,9 +42,9 @@ def differing(table: Table, reference: str) -> str:
         return f"too few seeds for any column to differ significantly from {reference}"
     counts = {"higher": len(higher - lower), "lower": len(lower - higher), "both": len(higher & lower)}
     ways = ", ".join(f"{way} in {count}" for way, count in counts.items() if count)
-    text = (
-        f"{len(higher | lower)} of {len(others)} columns differ significantly from {reference} at one coverage or more"
-    )
+    count = len(higher | lower)
+    verb = "differs" if count == 1 else "differ"
+    text = f"{count} of {counted(len(others), 'column')} {verb} significantly from {reference} at one coverage or more"
     return f"{text} (risk {ways})" if ways else text
 
 
@@ -65,7 +66,7 @@ def state(columns: Sequence[Column]) -> str:
     runs = [column for column in trainings(columns).values() if not column.reason]
     wanted, there = sum(run.wanted for run in runs), sum(len(run.records) + len(run.diverged) for run in runs)
     if is_provisional(columns):
-        return f"provisional: {there} of {wanted} runs are there"
+        return f"provisional: {there} of {counted(wanted, 'run')} {'are' if wanted > 1 else 'is'} there"
     diverged = sum(len(run.diverged) for run in runs)
     lost = f", {diverged} of them diverged" if diverged else ""
     return (f"all {wanted} runs are there" if wanted > 1 else "the only run is there") + lost

@@ -8,6 +8,7 @@ from benchmark.captions import divided
 from benchmark.cells import Cell, Table
 from benchmark.report.markup import Markup, details, join, paragraphs, plain_table, table_box, tag
 from benchmark.sheet import Sheet
+from benchmark.units import counted
 
 MARKERS = {"better": ("•", "reference significantly better"), "worse": ("◦", "reference significantly worse")}
 
@@ -32,7 +33,9 @@ def statistics_html(sheets: Sequence[Sheet]) -> Markup:
     """Collapsed: what stands behind markers and ranks."""
     if not sheets:
         return Markup()
-    return details(f"Statistics behind the markers and ranks ({len(sheets)} tables)", map(sheet_html, sheets))
+    return details(
+        f"Statistics behind the markers and ranks ({counted(len(sheets), 'table')})", map(sheet_html, sheets)
+    )
 
 
 def figure(table: Table | Sheet, box: Markup) -> Markup:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from benchmark.config import DataConfig
 from benchmark.errors import UserError
 from benchmark.names import unknown_name
+from benchmark.units import counted
 
 SOURCES = {
     "digits": "digits",
@@ -173,7 +174,9 @@ def describe(config: DataConfig) -> Facts:
     facts, name = get_source(config).describe(config), config.source
     channels, height, width = facts.shape
     if config.mean and len(config.mean) != channels:
-        raise UserError(f"data.mean has {len(config.mean)} number(s), but '{name}' has {channels} channel(s)")
+        raise UserError(
+            f"data.mean has {counted(len(config.mean), 'number')}, but '{name}' has {counted(channels, 'channel')}"
+        )
     if config.image_size and (height, width) != (config.image_size, config.image_size):
         raise UserError(f"data.image_size = {config.image_size}, but '{name}' is {height}×{width}; set it to 0")
     return facts

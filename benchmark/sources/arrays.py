@@ -15,6 +15,7 @@ from benchmark.config import DataConfig
 from benchmark.errors import UserError, brief
 from benchmark.sources import Facts, Images, Loaded
 from benchmark.sources.folder import divided, own_path
+from benchmark.units import counted
 
 SETTINGS = ("path", "classes", "test_share")
 CACHED = True
@@ -68,7 +69,7 @@ def split(arrays: dict[str, NDArray[Any]], prefix: str, config: DataConfig) -> I
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) != len(images):
         raise UserError(
             f"'{config.path}': {prefix}labels must be one whole number per image, got {labels.dtype} {labels.shape} "
-            f"for {len(images)} image(s)"
+            f"for {counted(len(images), 'image')}"
         )
     return Images.of(channels_first(images, f"'{config.path}': {prefix}images"), labels)
 

@@ -11,6 +11,7 @@ from benchmark.errors import MissingData, UserError, brief
 from benchmark.names import match_name
 from benchmark.sources import Facts, Images, Loaded
 from benchmark.sources._files import image_files
+from benchmark.units import counted
 
 SETTINGS = ("attribute", "cache_size")
 CACHED = True
@@ -35,8 +36,8 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
     there = {entry.name for entry in os.scandir(faces)}
     if missing := sorted(labels.keys() - there):
         raise UserError(
-            f"'{attributes}' lists '{missing[0]}', which is not in '{faces}' ({len(missing)} of {len(labels)} images "
-            "are missing); unpack img_align_celeba.zip again"
+            f"'{attributes}' lists '{missing[0]}', which is not in '{faces}' (missing: "
+            f"{len(missing)} of {counted(len(labels), 'image')}); unpack img_align_celeba.zip again"
         )
     splits = [
         Images.of(

@@ -14,6 +14,7 @@ from benchmark.config import DataConfig
 from benchmark.errors import UserError
 from benchmark.sources import Facts, Images, Loaded
 from benchmark.sources._files import ImageFiles, read_class_folders, subfolders
+from benchmark.units import counted
 
 SETTINGS = ("path", "classes", "folders", "cache_size", "test_share", "channels")
 CACHED = True
@@ -59,7 +60,9 @@ def class_names(config: DataConfig) -> list[str]:
     names = list(config.folders) or subfolders(root)
     if len(names) < 2 or (config.classes and len(names) != config.classes):
         expected = config.classes or "at least 2"
-        raise UserError(f"'{root}' has {len(names)} class folder(s), expected {expected}: one folder per class")
+        raise UserError(
+            f"'{root}' has {counted(len(names), 'class folder')}, expected {expected}: one folder per class"
+        )
     return names
 
 
