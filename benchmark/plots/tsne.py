@@ -169,8 +169,8 @@ def caption(runs: Runs, maps: list[Map]) -> list[str]:
     counts = " and ".join(f"{int((each.kept & each.wrong).sum())}" for each in maps)
     many = int(max(each.labels.max() for each in maps)) >= len(PALETTE)
     return [
-        f"{runs.manifest['title']}: t-SNE of the features of {counted(len(maps[0].labels), 'test image')}; colour: class"
-        f"{' (colours repeat)' if many else ''}. Errors among the kept: {counts}.",
+        f"{runs.manifest['title']}: t-SNE of the features of {counted(len(maps[0].labels), 'test image')}; colour: "
+        f"class{' (colours repeat)' if many else ''}. Errors among the kept: {counts}.",
         "Confidence is the softmax response of the stored logits for both, whatever score a method was published with.",
         "Distances between clusters mean little in such a map.",
         *runs.remarks,

@@ -36,8 +36,8 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
     there = {entry.name for entry in os.scandir(faces)}
     if missing := sorted(labels.keys() - there):
         raise UserError(
-            f"'{attributes}' lists '{missing[0]}', which is not in '{faces}' (missing: "
-            f"{len(missing)} of {counted(len(labels), 'image')}); unpack img_align_celeba.zip again"
+            f"'{attributes}' lists '{missing[0]}', which is not in '{faces}' ("
+            f"{len(missing)} of {counted(len(labels), 'image')} missing); unpack img_align_celeba.zip again"
         )
     splits = [
         Images.of(
