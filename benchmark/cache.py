@@ -4,6 +4,7 @@
                        train.pixels      uint8, image after image; test and val likewise
                        train-labels.npy
                        train-sizes.npy   heights and widths, where images differ in size
+                       train-names.txt   the files they come from, one a line, where there are files
 """
 
 import hashlib
@@ -64,6 +65,11 @@ class SplitFiles:
     @property
     def sizes(self) -> Path:
         return self.folder / f"{self.name}-sizes.npy"
+
+    @property
+    def names(self) -> Path:
+        """For people, who know images by their files; line n names image n."""
+        return self.folder / f"{self.name}-names.txt"
 
 
 def find(

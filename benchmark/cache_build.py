@@ -185,6 +185,8 @@ class Builder:
                 self.note(split.files.name, index, chunks[index].checksum)
                 bar.update(len(pixels))
             os.fsync(file.fileno())
+        if isinstance(split.originals, ImageFiles):
+            write_atomically(split.files.names, os.fsencode("\n".join(split.originals.paths) + "\n"))
         return chunks
 
     def entry(self, split: Split, chunks: Chunks) -> dict[str, Any]:

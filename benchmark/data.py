@@ -61,6 +61,8 @@ class Split:
 
     pixels: Pixels
     labels: Tensor
+    ids: NDArray[np.int32]
+    """Where each image stands in its split of the whole data set, whatever part of it takes part."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -150,7 +152,7 @@ def prepare(
     train, val, test, posterior = divide(loaded, config, seed, held_out)
     splits = [images for images in (train, val, test) if images is not None]
     placed = [
-        Split(pixels, torch.from_numpy(images.labels).to(device))
+        Split(pixels, torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32))
         for images, pixels in zip(splits, place(splits, device, budget), strict=True)
     ]
     facts = facts_of(config, loaded)

@@ -56,7 +56,7 @@ def as_evidence(made: Combination, members: Sequence[Evidence]) -> Evidence:
     if any(not np.array_equal(member.labels, labels) for member in members):
         raise ValueError("the members predicted different images")
     logits = np.asarray(made.prediction.logits, np.float32)
-    evidence = Evidence(replace(made.prediction, logits=logits), labels, members[0].posterior)
+    evidence = Evidence(replace(made.prediction, logits=logits), labels, members[0].posterior, members[0].ids)
     refuse_malformed(evidence, members[0].prediction.logits.shape[1])
     return evidence
 

@@ -22,6 +22,7 @@ def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, A
         "classifier": metrics.classifier_metrics(logits, labels),
         "scores": measure_scores(evidence, scores),
         "num_test": len(labels),
+        "coverages": np.round(100 * metrics.CURVE_COVERAGES, 6).tolist(),
     }
     if evidence.posterior is not None:
         measured["oracle"] = measure_oracle(evidence.posterior, labels)

@@ -20,6 +20,7 @@ def heading(job: Job) -> dict[str, Any]:
     return {
         "task": job.task.name,
         "method": job.method,
+        "label": job.label,
         "job": job.id,
         "seed": job.seed,
         "identity": job.identity(),
@@ -82,7 +83,7 @@ class Outputs:
         count = len(prediction.logits)
         posterior = self.trainer.data.posterior if split is self.trainer.data.test else None
         truth = None if posterior is None else posterior[:count]
-        evidence = Evidence(prediction, split.labels[:count].cpu().numpy(), truth)
+        evidence = Evidence(prediction, split.labels[:count].cpu().numpy(), truth, split.ids[:count])
         refuse_malformed(evidence, self.trainer.data.num_classes)
         self.checksums[name] = self.store.write_prediction(self.folder, name, evidence)
         return evidence

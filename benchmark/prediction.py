@@ -32,3 +32,5 @@ class Evidence:
     prediction: Stored
     labels: NDArray[np.int64]
     posterior: NDArray[np.float64] | None = None
+    ids: NDArray[np.int32] | None = None
+    """Where each image stands in its split of the data set; None in what was stored before there were ids."""

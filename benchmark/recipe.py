@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 from benchmark.config import AugmentConfig, DataConfig, NetworkConfig, OptimizerConfig, ScheduleConfig, TaskConfig
 from benchmark.schema import build, identity
+from benchmark.units import counted
 
 FIELDS = (
     "data",
@@ -115,7 +116,7 @@ def optimiser(recipe: Recipe) -> str:
 
 
 def schedule(recipe: Recipe | TaskConfig) -> str:
-    step = f"×{recipe.schedule.factor:g} every {recipe.schedule.every} epochs"
+    step = f"×{recipe.schedule.factor:g} every {counted(recipe.schedule.every, 'epoch')}"
     return step if recipe.schedule.name == "step" else recipe.schedule.name
 
 

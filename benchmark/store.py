@@ -183,7 +183,7 @@ class Store:
     def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
         """Store a prediction beside its labels; returns its SHA-256."""
         prediction = evidence.prediction
-        optional = {"features": prediction.features, "posterior": evidence.posterior}
+        optional = {"features": prediction.features, "posterior": evidence.posterior, "ids": evidence.ids}
         arrays = {"labels": evidence.labels, "logits": prediction.logits.astype(np.float32)}
         arrays |= {key: value for key, value in optional.items() if value is not None}
         arrays |= {f"aux.{key}": value for key, value in prediction.aux.items()}
@@ -205,7 +205,7 @@ class Store:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             aux = {key.removeprefix("aux."): arrays[key] for key in arrays if key.startswith("aux.")}
             prediction = Prediction(arrays["logits"], arrays.get("features"), aux)
-            return Evidence(prediction, arrays["labels"], arrays.get("posterior"))
+            return Evidence(prediction, arrays["labels"], arrays.get("posterior"), arrays.get("ids"))
 
     def read_checked(self, folder: Path, name: str, sha256: str | None) -> bytes | None:
         """None where there is no such file: predictions may be removed to save room."""

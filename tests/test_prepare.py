@@ -32,7 +32,7 @@ def test_prepare_says_what_there_is(tmp_path: Path) -> None:
     result = run_here("prepare", "celeba", "gaussians", "--data-dir", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "celeba: 12 train, 6 test, 4 val images for 3×224×224 input, 2 classes; checksums verified" in result.stdout
-    assert "3.31 MB in" in result.stdout
+    assert "3.32 MB in" in result.stdout
     assert re.search(r"sha256 [0-9a-f]{64}\n", result.stdout)
     assert "gaussians: made in memory, nothing to prepare" in result.stdout
     again = run_here("prepare", "celeba", "--data-dir", tmp_path)

@@ -328,7 +328,7 @@ class TestImageNet:
 
     def test_wrong_number_of_classes(self, tmp_path: Path) -> None:
         write_imagenet(tmp_path)
-        with pytest.raises(UserError, match=r"has 3 class folder\(s\), expected 1000"):
+        with pytest.raises(UserError, match=r"has 3 class folders, expected 1000"):
             load(replace(self.config, folders=()), tmp_path)
 
     def test_unsorted_validation_images(self, tmp_path: Path) -> None:
@@ -447,7 +447,7 @@ class TestFolder:
         [
             (lambda root: (root / "train" / "emu").mkdir(), {}, "emu' has no image|no folder for class 'emu'"),
             (lambda root: (root / "test" / "emu").mkdir(), {}, "has a class folder 'emu' that the training"),
-            (lambda root: None, {"classes": 3}, r"has 2 class folder\(s\), expected 3"),
+            (lambda root: None, {"classes": 3}, r"has 2 class folders, expected 3"),
             (lambda root: None, {"folders": ("cat", "emu")}, "no folder for class 'emu'"),
             (lambda root: None, {"image_size": 0}, "need a size"),
             (lambda root: None, {"path": ""}, "needs the path of your data"),

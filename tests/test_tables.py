@@ -68,7 +68,8 @@ def many_columns(folder: Path) -> tuple[dict[str, Any], Store]:
     fill(store, "ours", [record(seed, {"SR": (0.1 + seed / 1000, 0.01)}, oracle=oracle) for seed in range(5)])
     scores = [{"head": (0.2, 0.2 + seed / 100), "SR": (0.1, 0.1)} for seed in range(4)]
     fill(store, "theirs", [record(seed, each, notes=["100% & more_ #1"]) for seed, each in enumerate(scores)])
-    store.write_record(folder_of("toy", "theirs", "id", 4), {"seed": 4, "diverged": "loss is nan", "provenance": {}})
+    lost = {"method": "theirs", "seed": 4, "diverged": "loss is nan", "provenance": {}}
+    store.write_record(folder_of("toy", "theirs", "id", 4), lost)
     odd = {"label": "A_b & c% #1~^x", "method": "late", "job": "id", "seeds": [0]}
     entries = [*MANIFEST["entries"], odd]
     return {**MANIFEST, "title": "toy_data (8×8) < 50%", "entries": entries, "baseline": "Ours"}, store

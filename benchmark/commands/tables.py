@@ -21,6 +21,7 @@ from benchmark.report.parts import Part, kept_or_made, make_and_keep
 from benchmark.sheet import Sheet
 from benchmark.store import Store
 from benchmark.tables import select
+from benchmark.tidy import runs_csv
 
 Made = dict[tuple[str, str], Part | None]
 """Parts of the page by kind and name; None where the records cannot be shown."""
@@ -86,6 +87,8 @@ def write_tables(shown: Assembled, store: Store | None, *, show: bool) -> list[P
     if store is not None:
         paths += write_files(store.root / "tables", shown.name, shown.tables)
         paths += write_files(store.root / "tables", f"{shown.name}-statistics", shown.statistics)
+        paths.append(store.root / "tables" / f"{shown.name}-runs.csv")
+        write_if_other(paths[-1], runs_csv(shown.manifest, shown.columns).encode())
     if show:
         print(f"\n## {shown.title}\n\n{render.markdown(shown.tables, terminal_width())}")
         sys.stdout.flush()

@@ -27,7 +27,9 @@ def noise(count: int, facts: Facts, device: torch.device, budget: int = PLENTY) 
     """Random pictures of a task's shape, on the device as far as the budget goes."""
     pictures = np.random.default_rng(0).integers(0, 256, (count, *facts.shape), dtype=np.uint8)
     images = Images.of(pictures, np.arange(count) % facts.num_classes)
-    split = Split(place([images], device, budget)[0], torch.from_numpy(images.labels).to(device))
+    split = Split(
+        place([images], device, budget)[0], torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32)
+    )
     half = torch.full((facts.shape[0],), 0.5, device=device)
     return DataSet(split, None, split, half, half, facts.num_classes, facts.shape, None, "made up")
 

@@ -35,7 +35,9 @@ def ragged() -> Pictures:
 
 def data_on(device: torch.device, budget: int, make: Callable[[], Pictures] = one_size) -> DataSet:
     images = Images.of(make(), np.arange(COUNT) % 7)
-    split = Split(place([images], device, budget)[0], torch.from_numpy(images.labels).to(device))
+    split = Split(
+        place([images], device, budget)[0], torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32)
+    )
     half = torch.full((3,), 0.5, device=device)
     return DataSet(split, None, split, half, half, 7, (3, 16, 16), None, "")
 

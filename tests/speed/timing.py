@@ -77,7 +77,7 @@ def noise(count: int) -> np.ndarray:
 def data_set(pictures: Pictures, rows: np.ndarray, shape: tuple[int, int, int], budget: int) -> DataSet:
     labels = np.arange(len(rows)) % 10
     pixels = place([Images(pictures, labels, rows)], CPU, budget)[0]
-    split = Split(pixels, torch.from_numpy(labels))
+    split = Split(pixels, torch.from_numpy(labels), np.arange(len(labels), dtype=np.int32))
     return DataSet(split, None, split, torch.tensor(MEAN), torch.tensor(STD), 10, shape, None, "")
 
 

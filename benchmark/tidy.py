@@ -1,0 +1,45 @@
+"""Columns → one line for each run and measure, for whoever computes with results instead of reading them."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmark.columns import Column, single
+from benchmark.names import name_at
+
+HEADING = ("task", "method", "label", "score", "seed", "measure", "value")
+MEASURES = ("aurc", "e_aurc", "expected_aurc", "augrc", "auroc")
+CLASSIFIER = ("accuracy", "nll", "brier", "ece")
+CURVES = ("risk", "percentile_risk", "expected_risk")
+
+
+def runs_csv(manifest: dict[str, Any], columns: Sequence[Column]) -> str:
+    """Write every run that a task's tables show; values are those of its record, neither scaled nor rounded."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADING)
+    for column in single(columns):
+        if not column.is_oracle:
+            writer.writerows(column_lines(manifest, column))
+    return text.getvalue()
+
+
+def column_lines(manifest: dict[str, Any], column: Column) -> Iterator[tuple[Any, ...]]:
+    end = name_at("", column.coverage)
+    label = column.name.removesuffix(end).removesuffix("" if column.published else f"+{column.score}") + end
+    for record in column.records:
+        key = (manifest["task"], record["method"], label, column.score, record["seed"])
+        yield from ((*key, measure, value) for measure, value in measured(record, column.score, manifest["coverages"]))
+    for record in column.diverged if column.published else ():
+        yield manifest["task"], record["method"], label, "", record["seed"], "diverged", 1
+
+
+def measured(record: dict[str, Any], score: str, coverages: Sequence[float]) -> Iterator[tuple[str, float]]:
+    """Everything a record says of one score: single numbers, and its curves at the table's coverages."""
+    found, classifier = record["scores"][score], record["classifier"]
+    yield from ((name, found[name]) for name in MEASURES if found.get(name) is not None)
+    yield from ((name, classifier[name]) for name in CLASSIFIER)
+    for curve in CURVES:
+        if curve in found:
+            yield from ((f"{curve}@{coverage:g}", found[curve][round(2 * coverage)]) for coverage in coverages)

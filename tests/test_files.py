@@ -1,0 +1,153 @@
+"""docs/files.md holds the keys of what is really stored, and predictions can be joined with their images."""
+
+import csv
+import io
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmark.cache import Folders, find, name_of
+from benchmark.columns import load_columns
+from benchmark.data import divide, load
+from benchmark.prediction import Evidence, Prediction
+from benchmark.published import load_tables, table_manifest
+from benchmark.store import Store
+from benchmark.tables import complete
+from benchmark.tasks import load_task
+from benchmark.tidy import HEADING, runs_csv
+from benchmark.tuning import Trial, add_to_ledger
+from tests.conftest import NOWHERE, ROOT, TINY, run_here
+from tests.image_sets import write_celeba
+from tests.test_tables import many_columns
+
+LEAVES = ("identity", "class_coverage", "checksums", "provenance", "facts", "bound", "oracle", "at_epochs", "trials",
+          "incomparable")  # fmt: skip
+"""Keys whose values are told of as a whole."""
+
+
+def documented() -> dict[str, dict[str, bool]]:
+    """By file, each key and whether it is always there."""
+    found: dict[str, dict[str, bool]] = defaultdict(dict)
+    for line in (ROOT / "docs" / "files.md").read_text().splitlines():
+        if line.startswith("## "):
+            section = line[3:]
+        elif match := re.match(r"\| (\*?)`([^`]+)`\*? \|", line):
+            found[section][match[2]] = not match[1]
+    return found
+
+
+def keys_of(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        for each in value:
+            yield from keys_of(each, path)
+    elif not isinstance(value, dict) or (path[-1:] and path[-1] in LEAVES):
+        yield ".".join(path)
+    else:
+        name = {"scores": "<score>", "methods": "<label>", "splits": "<name>"}.get(path[-1]) if path else None
+        for key, part in value.items():
+            yield from keys_of(part, (*path, name or key))
+
+
+def check(section: str, *stored: dict[str, Any]) -> None:
+    """Every key that is stored is told of, and every key told of is there unless it says otherwise."""
+    told = documented()[section]
+    for each in stored:
+        keys = set(keys_of(each))
+        assert keys <= told.keys(), section
+        assert {key for key, always in told.items() if always} <= keys, section
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "tiny.toml").write_text(TINY)
+    words = ("--methods", "sat", "temperature-scaling", "--seeds", 1, "--results", folder / "results", "-q")
+    made = run_here("--datasets", folder / "tiny.toml", *words)
+    assert made.returncode == 0, made.stderr
+    return folder / "results"
+
+
+def test_records_predictions_histories(results: Path) -> None:
+    records = [json.loads(path.read_text()) for path in results.rglob("record.json")]
+    assert sorted(record["label"] for record in records) == ["SAT", "SR", "Temperature scaling"]
+    check("record.json", *records)
+    for record in records:
+        assert record["coverages"] == [c / 2 for c in range(201)]
+        assert all(len(score["risk"]) == 201 for score in record["scores"].values())
+    for path in results.rglob("prediction*.npz"):
+        with np.load(path) as arrays:
+            check("prediction.npz", dict.fromkeys(re.sub(r"^aux\..*", "aux.<name>", key) for key in arrays))
+    for path in results.rglob("history.csv"):
+        named = documented()["history.csv"]
+        header = path.read_text().splitlines()[0].split(",")
+        check("history.csv", dict.fromkeys(key if key in named else "<name>" for key in header))
+
+
+def test_manifests_and_tables(results: Path) -> None:
+    (table,) = load_tables(["cifar10"])
+    stored = json.loads((results / "manifests" / "tiny.json").read_text())
+    paper = table_manifest(table, "paper", load_task("cifar10"), "part of the set")
+    check("manifest.json", stored, {**stored, **paper})
+    for section, name in (("tables.csv", "tiny.csv"), ("runs.csv", "tiny-runs.csv")):
+        check(section, next(csv.DictReader(io.StringIO((results / "tables" / name).read_text()))))
+    ledger = add_to_ledger({"task": "toy"}, "Ours", [Trial({"weight": 0.1}, "id", {"0": 0.1})], [0])
+    check("ledger.json", ledger)
+
+
+def test_runs_are_what_the_records_say(results: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO((results / "tables" / "tiny-runs.csv").read_text())))
+    assert tuple(lines[0]) == HEADING
+    by_method = {json.loads(p.read_text())["method"]: json.loads(p.read_text()) for p in results.rglob("record.json")}
+    assert {(line["label"], line["score"]) for line in lines} >= {("SAT", "SR"), ("SAT", "abstention")}
+    for line in lines:
+        record, (measure, _, coverage) = by_method[line["method"]], line["measure"].partition("@")
+        place = record["scores"][line["score"]]
+        wanted = place[measure][record["coverages"].index(float(coverage))] if coverage else (
+            place.get(measure, record["classifier"].get(measure)))  # fmt: skip
+        assert float(line["value"]) == wanted
+
+
+def test_runs_that_diverged_are_there_without_a_measure(tmp_path: Path) -> None:
+    manifest, store = many_columns(tmp_path)
+    manifest = complete(manifest)
+    lines = list(csv.DictReader(io.StringIO(runs_csv(manifest, load_columns(manifest, store)))))
+    assert [(line["label"], line["seed"]) for line in lines if line["measure"] == "diverged"] == [("Theirs", "4")]
+    assert "oracle" not in {line["label"] for line in lines}
+
+
+def test_ids_are_places_in_the_whole_set(results: Path) -> None:
+    """Whatever part of a set a task takes, and whatever it sets apart, an id means the same image."""
+    whole, part = load_task("digits").data, replace(load_task("digits").data, test_images=200, test_holdout=50, val=0.2)
+    images = load(whole, NOWHERE)[0]
+    train, val, test, _ = divide(load(part, NOWHERE)[0], part, seed=3)
+    assert (images.test.labels[test.rows] == test.labels).all()
+    assert val is not None
+    assert not set(val.rows) & set(train.rows)
+    (path,) = results.glob("tiny/cross_entropy/*/seed-0/prediction.npz")
+    with np.load(path) as arrays:
+        assert (images.test.labels[arrays["ids"]] == arrays["labels"]).all()
+        assert arrays["ids"].nbytes == 4 * len(arrays["labels"])
+
+
+def test_predictions_without_ids_stay_readable(tmp_path: Path) -> None:
+    store, evidence = Store(tmp_path), Evidence(Prediction(np.zeros((3, 2), np.float32)), np.arange(3))
+    store.write_prediction(Path("job"), "prediction.npz", evidence)
+    assert store.read_prediction(Path("job")).ids is None
+
+
+def test_a_cache_names_the_files_of_its_images(tmp_path: Path) -> None:
+    write_celeba(tmp_path)
+    config, folders = load_task("celeba-cpu").data, Folders(tmp_path, tmp_path / "cache")
+    loaded, _ = find(config, folders)
+    folder = folders.cache / name_of(config)
+    names = (folder / "test-names.txt").read_text().splitlines()
+    assert len(names) == len(set(names)) == len(loaded.test)
+    assert all(Path(name).is_file() for name in names)
+    check("cache manifest", json.loads((folder / "manifest.json").read_text()))
