@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from benchmark.names import is_plain
 from benchmark.schema import check, later, unidentified
+from benchmark.units import counted
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 """Folders of the results that are not tasks."""
@@ -56,7 +57,7 @@ class DataConfig:
         check(self.channels in (0, 1, 3), f"channels must be 1 (grey) or 3 (colour), got {self.channels}")
         check(
             not self.mean or self.channels in (0, len(self.mean)),
-            f"channels = {self.channels}, but mean has {len(self.mean)} number(s)",
+            f"channels = {self.channels}, but mean has {counted(len(self.mean), 'number')}",
         )
         check(all(s > 0 for s in self.std), "std must be positive")
         sizes = (self.train_images, self.test_images, self.val_images, self.image_size, self.test_holdout, self.classes)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.sheet import Sheet
+from benchmark.units import counted
 
 Settings = dict[str, Any]
 MERGED = ("settings", "by_seed", "changes", "made_by")
@@ -102,7 +103,7 @@ def choose(trials: Sequence[Trial], asked: Iterable[str], seeds: Iterable[int], 
     if others:
         best = best_of(others, wanted)
         remarks.append(
-            f"Not compared: {len(others)} trial(s) that another version of the code or of torch has made, the best of "
+            f"Not compared: {counted(len(others), 'trial')} that another version of the code or of torch has made, the best of "
             f"them {text_of(best.named)} with {1000 * best.mean(wanted):.2f}; --redo-stale makes those of a grid again."
         )
     champion = next((trial for trial in trials if trial.job == before.job), None)
@@ -162,7 +163,7 @@ def add_to_ledger(
     comparable = [trial for trial in known.values() if trial.recipe == recipe]
     found = choose(comparable, [trial.job for trial in trials], seeds, champion)
     if apart := len(known) - len(comparable):
-        remark = f"Not compared: {apart} trial(s) of another recipe (data, network, training)."
+        remark = f"Not compared: {counted(apart, 'trial')} of another recipe (data, network, training)."
         found = replace(found, remarks=(*found.remarks, remark))
     choices.pop(recipe, None)  # the latest comes last, and its task file stands
     winners = {name: vars(choice) for name, choice in {**choices, recipe: found}.items()}

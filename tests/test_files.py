@@ -16,19 +16,21 @@ import pytest
 from benchmark.cache import Folders, find, name_of
 from benchmark.columns import load_columns
 from benchmark.data import divide, load
+from benchmark.ledger import Trial, add_to_ledger
 from benchmark.prediction import Evidence, Prediction
 from benchmark.published import load_tables, table_manifest
 from benchmark.store import Store
 from benchmark.tables import complete
 from benchmark.tasks import load_task
 from benchmark.tidy import HEADING, runs_csv
-from benchmark.tuning import Trial, add_to_ledger
 from tests.conftest import NOWHERE, ROOT, TINY, run_here
 from tests.image_sets import write_celeba
 from tests.test_tables import many_columns
 
-LEAVES = ("identity", "class_coverage", "checksums", "provenance", "facts", "bound", "oracle", "at_epochs", "trials",
-          "incomparable")  # fmt: skip
+LEAVES = (
+    "identity", "class_coverage", "checksums", "provenance", "facts", "bound", "oracle", "standard", "modified",
+    "held_out", "winners", "at_epochs", "trials", "incomparable",
+)  # fmt: skip
 """Keys whose values are told of as a whole."""
 
 
@@ -97,7 +99,7 @@ def test_manifests_and_tables(results: Path) -> None:
     check("manifest.json", stored, {**stored, **paper})
     for section, name in (("tables.csv", "tiny.csv"), ("runs.csv", "tiny-runs.csv")):
         check(section, next(csv.DictReader(io.StringIO((results / "tables" / name).read_text()))))
-    ledger = add_to_ledger({"task": "toy"}, "Ours", [Trial({"weight": 0.1}, "id", {"0": 0.1})], [0])
+    ledger = add_to_ledger({"task": "toy"}, "Ours", [], [Trial({"weight": 0.1}, "id", {"0": 0.1})], [0])
     check("ledger.json", ledger)
 
 

@@ -10,12 +10,12 @@ from benchmark import latex, render
 from benchmark.audit import audit
 from benchmark.cells import Table
 from benchmark.columns import load_columns
+from benchmark.ledger import Trial, add_to_ledger, ledger_sheets
 from benchmark.published import load_tables
 from benchmark.settings import settings_sheets
 from benchmark.sheet import Sheet
 from benchmark.significance import build_statistics
 from benchmark.tables import build_tables, complete
-from benchmark.tuning import Trial, add_to_ledger, ledger_sheets
 from benchmark.verdicts import build_companion
 from methods import Registry
 from tests.conftest import tables_of
@@ -35,7 +35,7 @@ def made(folder: Path) -> dict[str, list[Table | Sheet]]:
     shown = published_as_runs(imagenet, store)
     risk = tables_of(shown, store)[0]
     trials = [Trial({"weight": w, "form": "a_b"}, f"job{w:g}", {"0": w / 10, "1": w / 5}) for w in (0.5, 0.1)]
-    ledger = add_to_ledger({"task": "toy"}, "Ours", [*trials, Trial({"weight": 2.0}, "no", {})], [0, 1])
+    ledger = add_to_ledger({"task": "toy"}, "Ours", [], [*trials, Trial({"weight": 2.0}, "no", {})], [0, 1])
     return {
         "tables": [*build_tables(manifest, columns)],
         "corrected": [*build_tables({**manifest, "holm": "table", "test": "paired"}, columns)[:1]],

@@ -13,13 +13,13 @@ from benchmark.assemble import assemble
 from benchmark.audit import audit
 from benchmark.cells import Table
 from benchmark.columns import load_columns
+from benchmark.ledger import Trial, add_to_ledger, ledger_sheets
 from benchmark.published import load_tables
 from benchmark.settings import settings_sheets
 from benchmark.significance import build_statistics
 from benchmark.store import Store
 from benchmark.tables import complete
 from benchmark.tasks import load_task
-from benchmark.tuning import Trial, add_to_ledger, ledger_sheets
 from benchmark.verdicts import build_companion
 from methods import Registry
 from tests.conftest import tables_of
@@ -69,7 +69,7 @@ def test_audit_settings_and_ledger(tmp_path: Path) -> None:
     compile_latex(latex.document(audit()[0]), tmp_path, "audit")
     compile_latex(latex.document(settings_sheets(Registry(), "paper")), tmp_path, "settings")
     trial = Trial({"weight": 0.1, "negatives": "sc2_x"}, "id", {"0": 0.1})
-    ledger = add_to_ledger({"task": load_task("digits").title}, "CCL-SC", [trial], [0])
+    ledger = add_to_ledger({"task": load_task("digits").title}, "CCL-SC", [], [trial], [0])
     compile_latex(latex.document(ledger_sheets(ledger)), tmp_path, "ledger")
 
 
