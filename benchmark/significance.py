@@ -12,6 +12,7 @@ from benchmark.markers import attainable, compared, family_sizes, judge, run_tes
 from benchmark.metrics import sampling_variance, split_gain
 from benchmark.sheet import Sheet
 from benchmark.stats import (
+    LEAST_SEEDS,
     LEVEL,
     Array,
     bootstrap_ranks,
@@ -19,6 +20,7 @@ from benchmark.stats import (
     paired_difference,
     probability_of_best,
     seeds_needed,
+    support,
 )
 from benchmark.tables import average_ranks, fill, risk_rows, run_values, wins_ties_losses
 
@@ -89,7 +91,7 @@ def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
                 correlations[name].append("–")
                 continue
             interval = f"±{found.half_width:.2f}" if found.n > 1 else ""
-            star = "*" if abs(found.mean) > found.half_width else ""
+            star = "*" if found.leaves_zero_out else ""
             differences[name].append(f"{found.mean:+z.2f}{interval}{star}")
             correlations[name].append("–" if np.isnan(found.correlation) else f"{found.correlation:.2f}")
             numbers.append({"column": name, "row": row.label, **vars(found)})
@@ -100,7 +102,8 @@ def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
             "differences",
             f"Paired differences on {manifest['title']}: risk minus that of {reference}, in points, seed by seed, with "
             f"the half width of the {1 - LEVEL:.0%} t interval of the mean; * the interval leaves 0 out (each cell by "
-            f"itself, no correction). The signed-rank test can mark nothing below {needed} seeds.",
+            f"itself, no correction; from {LEAST_SEEDS} seeds on, and never without a spread). The signed-rank test "
+            f"can mark nothing below {needed} seeds.",
             heading,
             tuple((name, *line) for name, line in differences.items()),
             numbers=tuple(numbers),
@@ -117,14 +120,14 @@ def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
 
 @dataclass(frozen=True)
 class DrawnRanks:
-    """Average ranks of the columns that have every cell, under resampling of the seeds that most of them have."""
+    """The columns that have every cell and the seeds that most of them have, and what resampling these gives."""
 
     names: tuple[str, ...]
     short: tuple[str, ...]
     """Columns that lack some of these seeds."""
     seeds: tuple[int, ...]
-    ranks: Array
-    """(draws, names)"""
+    ranks: Array | None
+    """(draws, names); None where there are too few seeds to resample."""
 
 
 def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> DrawnRanks | None:
@@ -137,7 +140,8 @@ def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Drawn
     if len(whole) < 2 or len(seeds) < 2:
         return None
     values = np.array([[[cells[row.label, name].by_seed[s] for row in rows] for s in seeds] for name in whole])
-    ranks = bootstrap_ranks(values, rows[0].decimals, RESAMPLES, np.random.default_rng(0))
+    few = len(seeds) < LEAST_SEEDS
+    ranks = None if few else bootstrap_ranks(values, rows[0].decimals, RESAMPLES, np.random.default_rng(0))
     return DrawnRanks(tuple(whole), tuple(short), tuple(seeds), ranks)
 
 
@@ -147,8 +151,13 @@ def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
     if drawn is None:
         return []
     whole, seeds, ranks = drawn.names, drawn.seeds, drawn.ranks
+    printed = average_ranks(rows, whole, cells)
+    left_out = [f"Left out, as they lack seeds that most have: {', '.join(drawn.short)}."] if drawn.short else []
+    notes = (*left_out, support(len(seeds)))
+    if ranks is None:
+        return [unresampled_sheet(manifest, len(seeds), list(zip(whole, printed, strict=True)), notes)]
     low, high = np.percentile(ranks, [2.5, 97.5], axis=0)
-    best, printed = probability_of_best(ranks), average_ranks(rows, whole, cells)
+    best = probability_of_best(ranks)
     numbers = [
         {"column": name, "avg_rank": float(printed[i]), "low": low[i], "high": high[i], "probability_of_best": best[i]}
         for i, name in enumerate(whole)
@@ -165,13 +174,25 @@ def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
             "P(best): share of draws with the lowest average rank.",
             ("method", "avg. rank", "mean of draws", "95 % of draws", "P(best)"),
             tuple(lines),
-            (
-                "With few seeds the draws show less than there is: five seeds have 126 different draws.",
-                *([f"Left out, as they lack seeds that most have: {', '.join(drawn.short)}."] if drawn.short else []),
-            ),
+            ("With few seeds the draws show less than there is: five seeds have 126 different draws.", *notes),
             tuple(numbers),
         )
     ]
+
+
+def unresampled_sheet(
+    manifest: dict[str, Any], seeds: int, ranks: Sequence[tuple[str, str]], notes: tuple[str, ...]
+) -> Sheet:
+    """Average ranks alone, and why nothing more is said of them."""
+    return Sheet(
+        "ranks",
+        f"Average ranks on {manifest['title']}: how far they depend on the seeds is not said, as {seeds} seeds are too "
+        f"few to draw from (it takes {LEAST_SEEDS}).",
+        ("method", "avg. rank"),
+        tuple(ranks),
+        notes,
+        tuple({"column": name, "avg_rank": float(rank)} for name, rank in ranks),
+    )
 
 
 def variance_sheet(manifest: dict[str, Any], rows: Sequence[Row], columns: Sequence[Column]) -> list[Sheet]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, ranksums, t, ttest_ind_from_stats
 
 LEVEL = 0.05
+LEAST_SEEDS = 5
+"""Below this nothing is concluded from resampled seeds or a t interval: four seeds have 35 different draws."""
 NOISE_DECIMALS = 9
 """Values that differ only by the noise of floating-point sums are ties."""
 Array = NDArray[np.float64]
@@ -123,6 +125,13 @@ def seeds_needed(test: str, comparisons: int = 1) -> int:
     return next(n for n in count(2) if smallest_p(n, n, test) * comparisons < LEVEL)
 
 
+def support(seeds: int) -> str:
+    """What so many runs of each of two columns can show, whatever their values."""
+    p = smallest_p(seeds, seeds)
+    needed = f": no difference can be shown before {seeds_needed('exact')} seeds" if p >= LEVEL else ""
+    return f"The smallest p that a rank-sum test can give, {seeds} against {seeds} runs, is {p:.4f}{needed}."
+
+
 def holm(p_values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
     """Holm's step-down adjusted p of a family: the k-th smallest times the number not smaller, made monotone."""
     ordered = sorted(p_values, key=lambda key: p_values[key])
@@ -181,6 +190,11 @@ class Difference:
     half_width: float
     correlation: float
     n: int
+
+    @property
+    def leaves_zero_out(self) -> bool:
+        """Whether the interval does, from enough seeds and with a spread that is seen in what is printed."""
+        return self.n >= LEAST_SEEDS and round(self.half_width, 2) > 0 and abs(self.mean) > self.half_width
 
 
 def paired_difference(a: Array, b: Array) -> Difference:

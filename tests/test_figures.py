@@ -17,6 +17,7 @@ from benchmark.plots.bound import PANELS
 from benchmark.plots.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
 from benchmark.plots.runs import load_runs, seeds_text
 from benchmark.prediction import Evidence, Prediction
+from benchmark.stats import smallest_p
 from benchmark.store import PREDICTION, Store, folder_of
 from tests.conftest import ROOT, run_here
 from tests.test_tables import MANIFEST
@@ -115,6 +116,20 @@ def test_one_seed_has_no_ranks(store: Store, capsys: pytest.CaptureFixture[str])
     write(manifest_of(entries=entries), store, "ranks", "gain")
     assert "no toy-ranks: it takes two columns with a value at every coverage, and two seeds" in capsys.readouterr().out
     assert "toy-gain.png" in names(store)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4, 5])
+def test_ranks_of_few_seeds_say_what_these_can_show(store: Store, seeds: int) -> None:
+    """Each column lies above the one before in every seed: from four seeds and fewer nothing follows."""
+    entries = [{**entry, "seeds": list(range(seeds))} for entry in manifest_of()["entries"]]
+    for index, name in enumerate(METHODS):
+        for seed in range(seeds):
+            store.write_record(folder_of("toy", name.lower(), "id", seed), full_record(seed, 0.1 + 0.05 * index))
+    text = " ".join(each.get_text() for each in ranks.draw(load_runs(manifest_of(entries=entries), store)).texts)
+    assert f"{seeds} against {seeds} runs, is {smallest_p(seeds, seeds):.4f}" in text
+    assert ("nothing is said of which columns differ" in text) == (seeds < 5)
+    assert ("draws of the 5 seeds) leaves 0 out" in text) == (seeds == 5)
+    assert "tell all columns apart" not in text
 
 
 def test_features_that_were_not_kept_name_the_option(store: Store, capsys: pytest.CaptureFixture[str]) -> None:

@@ -191,6 +191,8 @@ def test_one_seed_of_one_method(tmp_path: Path) -> None:
     assert "too few seeds for any column to differ significantly from M0" in page
     assert "1 seed; the only run is there." in page
     assert "one comparison" in page, "its two scores"
+    assert "with so few runs none can fall below 0.05. Smallest attainable p: 1.0000" in page
+    assert "P(best)" not in page
 
 
 def test_missing_diverged_and_failed_runs(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_golden_sheets(store: Store) -> None:  # noqa: F811
         ("Theirs", "1/1/0", "1/1/0", "1/1/0", "1/1/0", "needs 6 seeds", "needs 8 seeds"),
     )
     assert sheets["differences"].rows == (
-        ("Theirs+SR", "+0.00±0.28", "+1.00±0.00*"),
+        ("Theirs+SR", "+0.00±0.28", "+1.00±0.00"),
         ("Theirs", "+0.00±0.28", "+3.20±0.20*"),
     )
     assert sheets["correlations"].rows == (("Theirs+SR", "0.71", "1.00"), ("Theirs", "0.71", "1.00"))
@@ -80,6 +80,22 @@ def test_a_column_that_lacks_seeds_does_not_spoil_the_resampling(store: Store) -
     assert "2,000 times 5 seeds" in ranks.caption
 
 
+@pytest.mark.parametrize(("seeds", "smallest"), [(2, "0.3333"), (3, "0.1000"), (4, "0.0286")])
+def test_below_five_seeds_nothing_is_concluded(store: Store, seeds: int, smallest: str) -> None:  # noqa: F811
+    """At 50 % all pairs differ by the same: without a spread, and from few seeds, that is no proof."""
+    entries = [{**entry, "seeds": list(range(seeds))} for entry in MANIFEST["entries"]]
+    sheets = sheets_of({**MANIFEST, "entries": entries}, store)
+    assert sheets["differences"].rows[0][2] == "+1.00±0.00"
+    assert "*" not in render.markdown([sheets["differences"]]).partition("|")[2]
+    ranks = sheets["ranks"]
+    assert ranks.heading == ("method", "avg. rank")
+    assert ranks.rows[0] == ("Ours", "1.00")
+    assert f"{seeds} seeds are too few to draw from (it takes 5)" in ranks.caption
+    assert f"{seeds} against {seeds} runs, is {smallest}" in ranks.notes[-1]
+    assert ("no difference can be shown before 4 seeds" in ranks.notes[-1]) == (seeds < 4)
+    assert not {"probability_of_best", "low", "high"} & {key for line in ranks.numbers for key in line}
+
+
 def test_two_seeds_have_no_correlation(store: Store) -> None:  # noqa: F811
     entries = [{**entry, "seeds": [0, 1]} for entry in MANIFEST["entries"]]
     assert sheets_of({**MANIFEST, "entries": entries}, store)["correlations"].rows[0] == ("Theirs+SR", "–", "–")
@@ -89,7 +105,7 @@ def test_sheets_render(store: Store) -> None:  # noqa: F811
     sheets = list(sheets_of({**MANIFEST, "baseline": "Ours"}, store).values())
     markdown, tex, csv = render.markdown(sheets), latex.document(sheets), render.csv(sheets)
     assert "| Theirs+SR |" in markdown
-    assert r"Theirs+SR & +0.00$\pm$0.28 & +1.00$\pm$0.00* \\" in tex
+    assert r"Theirs+SR & +0.00$\pm$0.28 & +1.00$\pm$0.00 \\" in tex
     assert tex.count(r"\caption{") >= len(sheets)
     header, *lines = csv.splitlines()
     assert header.startswith("table,column,test,holm,w/t/l,possible")

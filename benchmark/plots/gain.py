@@ -11,6 +11,7 @@ from benchmark.columns import Column, single
 from benchmark.plots.runs import Runs
 from benchmark.plots.style import BLACK, COLOURS, SINGLE, SMALL, NotDrawn, new_figure, short_name
 from benchmark.significance import seed_gains
+from benchmark.stats import support
 
 BAR = 0.19
 """Inches from one bar to the next."""
@@ -127,6 +128,7 @@ def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[st
     return [
         f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
         f"Ranking: what the AUROC would give at the accuracy of {base}; classifier: the rest.",
+        support(counts[-1]),
         *runs.remarks,
         *(["◂ ▸: beyond the axis."] if cut else []),
         *([f"The {ENDS} largest and the {ENDS} smallest of {every}."] if len(gains) < every else []),

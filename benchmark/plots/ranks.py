@@ -1,6 +1,7 @@
 """Average ranks over a table's coverages, with bars that join the columns which the seeds do not tell apart.
 
-Coverages of one task are no independent data sets, so nothing is tested over them: only seeds are resampled.
+Coverages of one task are no independent data sets, so nothing is tested over them: only seeds are resampled, if there
+are enough of them.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from benchmark.columns import some
 from benchmark.plots.runs import Runs
 from benchmark.plots.style import BLACK, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, short_name
 from benchmark.significance import RESAMPLES, draw_ranks
-from benchmark.stats import LEVEL, Array
+from benchmark.stats import LEAST_SEEDS, LEVEL, Array, support
 from benchmark.tables import average_ranks
 from benchmark.units import counted
 
@@ -31,7 +32,7 @@ def draw(runs: Runs) -> Figure:
     order = sorted(range(len(printed)), key=lambda index: (printed[index], index))
     order, crowded = keep_best(order, drawn.names, runs.manifest["reference"])
     names, ranks = [drawn.names[index] for index in order], [printed[index] for index in order]
-    every = cliques(unresolved(drawn.ranks[:, order]))
+    every = [] if drawn.ranks is None else cliques(unresolved(drawn.ranks[:, order]))
     bars = sorted(sorted(every, key=lambda clique: -len(clique))[:MOST_BARS])
     left_out = [column.name for column in runs.columns if column.name not in drawn.names and not column.is_oracle]
     height = TOP + GAP + BAR * len(bars) + LABEL * ((len(names) + 1) // 2) + 0.12
@@ -137,14 +138,20 @@ def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> lis
     rows = len(runs.rows)
     sentences = [f"{runs.manifest['title']}: average rank over the table's {rows} coverages, 1 = lowest risk."]
     meaning = f"{1 - LEVEL:.0%} of {RESAMPLES:,} joint draws of the {seeds} seeds"
-    if joins:
+    if seeds < LEAST_SEEDS:
+        sentences.append(
+            f"{seeds} seeds are too few to draw from (it takes {LEAST_SEEDS}): nothing is said of which columns differ."
+        )
+    elif joins:
         sentences.append(
             "A bar joins the dotted columns, no two of which the seeds tell apart: the interval of the difference of "
             f"their average ranks ({meaning}) contains 0."
         )
     else:
-        sentences.append(f"The seeds tell all columns apart ({meaning}).")
-    sentences += runs.remarks
+        sentences.append(
+            f"For every pair the interval of the difference of their average ranks ({meaning}) leaves 0 out."
+        )
+    sentences += [support(seeds), *runs.remarks]
     sentences.append("Coverages of one task are not independent, so no test is made over them.")
     if left_out:
         sentences.append(f"Without a rank, as values are missing: {some(left_out)}.")

@@ -63,11 +63,15 @@ def caption(values: Values, p_values: dict[Any, float]) -> str:
     smallest = min(smallest_p(len(values[a]), len(values[b])) for a, b in combinations(values, 2))
     count = len(p_values) // 2
     below = sum(p < LEVEL for p in p_values.values()) // 2
+    found = (
+        f"{below} below {LEVEL:g}, where chance alone would give about {count * LEVEL:.2g}"
+        if smallest < LEVEL
+        else f"with so few runs none can fall below {LEVEL:g}"
+    )
     comparisons = f"{count} comparisons" if count > 1 else "one comparison"
     return (
-        f"two-sided rank-sum test, exact, {comparisons}, no correction: {below} below {LEVEL:g}, where chance alone "
-        f"would give about {count * LEVEL:.2g}. Smallest attainable p: {smallest:.4f}. ↓ the row's AURC is lower "
-        "(better) than the column's, ↑ higher, where p is below the level; the stronger the shade, the smaller p."
+        f"two-sided rank-sum test, exact, {comparisons}, no correction: {found}. Smallest attainable p: "
+        f"{smallest:.4f}. ↓ the row's AURC is lower (better) than the column's, ↑ higher, where p is below the level; the stronger the shade, the smaller p."
     )
 
 
