@@ -71,7 +71,8 @@ def caption(values: Values, p_values: dict[Any, float]) -> str:
     comparisons = f"{count} comparisons" if count > 1 else "one comparison"
     return (
         f"two-sided rank-sum test, exact, {comparisons}, no correction: {found}. Smallest attainable p: "
-        f"{smallest:.4f}. ↓ the row's AURC is lower (better) than the column's, ↑ higher, where p is below the level; the stronger the shade, the smaller p."
+        f"{smallest:.4f}. ↓ the row's AURC is lower (better) than the column's, ↑ higher, where p is below the "
+        "level; the stronger the shade, the smaller p."
     )
 
 
