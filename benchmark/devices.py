@@ -178,10 +178,8 @@ def start_memory(device: torch.device) -> None:
 
 
 def used_memory(device: torch.device) -> int:
-    """Bytes: on a GPU the most that tensors took at a time, elsewhere what the process holds now."""
-    if has_streams(device):
-        return int(module_of(device).max_memory_allocated(device))
-    return int(psutil.Process().memory_info().rss)
+    """The most bytes that tensors took at a time; 0 on the host, whose processes keep what other jobs left."""
+    return int(module_of(device).max_memory_allocated(device)) if has_streams(device) else 0
 
 
 def out_of_memory(error: BaseException) -> bool:

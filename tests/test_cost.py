@@ -75,6 +75,7 @@ def test_records_of_other_devices_and_networks_do_not_count(tiny: Path, tmp_path
     (path,) = (tmp_path / "tiny" / "cross_entropy").glob(f"*/seed-0/{RECORD}")
     record = json.loads(path.read_text())
     assert record["provenance"]["step_seconds"]["device"] == "cpu"
+    assert "peak_bytes" not in record["provenance"], "what a process holds is its history, not the method's"
     assert set(record["provenance"]["step_seconds"]) == {"device", "own"}
     (sat,) = (tmp_path / "tiny" / "self_adaptive").glob(f"*/seed-0/{RECORD}")
     assert set(json.loads(sat.read_text())["provenance"]["step_seconds"]) == {"device", "own"}, "its warm-up was shared"

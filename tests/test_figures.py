@@ -9,10 +9,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from benchmark.columns import Column
 from benchmark.commands.figures import varies_a_setting
-from benchmark.plots import gain, labels, ranks, risk_coverage, sensitivity, style, tsne
+from benchmark.plots import cost, gain, labels, ranks, risk_coverage, sensitivity, style, tsne
 from benchmark.plots.bound import PANELS
 from benchmark.plots.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
 from benchmark.plots.runs import load_runs, seeds_text
@@ -151,6 +152,20 @@ def test_records_without_memory_or_with_a_single_column(store: Store) -> None:
         store.write_record(folder_of("toy", "plain", "id", seed), run)
     write(manifest_of(("Plain",), reference="Plain"), store, "risk-coverage", "ranks", "cost", "gain")
     assert names(store) == {f"toy-{name}.{end}" for name in ("cost", "risk-coverage") for end in ("png", "pdf")}
+
+
+def test_memory_is_a_gpus_only(store: Store) -> None:
+    """Older records of the CPU tell what the process held, which the jobs before had filled."""
+    assert "(b) memory" in [axes.get_title("left") for axes in cost.draw(load_runs(manifest_of(), store)).axes]
+    for index, name in enumerate(METHODS):
+        run = full_record(0, 0.1 + 0.05 * index)
+        run["provenance"]["environments"] = ["torch 2, AVX512 (x), cpu, 1 thread(s)"]
+        store.write_record(folder_of("toy", name.lower(), "id", 0), run)
+    entries = [{**entry, "seeds": [0]} for entry in manifest_of()["entries"]]
+    figure = cost.draw(load_runs(manifest_of(entries=entries), store))
+    said = " ".join(each.get_text() for each in figure.findobj(Text))
+    assert "AURC" in said
+    assert "emory" not in said
 
 
 def test_of_many_columns_the_best_and_the_reference_are_shown() -> None:

@@ -135,6 +135,7 @@ def test_everything_is_there(tmp_path: Path) -> None:
     assert "c0ffee" in page
     assert "weight = 0.1" in page
     assert "abab" in page
+    assert "memory" not in page.partition(">Cost</h3>")[2].partition("<h3")[0], "of the CPU it is the process's"
     assert page.count('class="mean"') > 6, "the curves are there without any script"
 
 

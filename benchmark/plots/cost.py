@@ -14,6 +14,7 @@ from benchmark.columns import Column, single, some
 from benchmark.plots.labels import label_points
 from benchmark.plots.runs import Runs, seeds_text
 from benchmark.plots.style import COLOURS, DOUBLE, REFERENCE, NotDrawn, new_figure, panel_name, short_name
+from benchmark.spent import peak_bytes
 from benchmark.stats import mean_std
 from benchmark.tables import MEASURES, run_values
 
@@ -24,7 +25,7 @@ COSTS: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
     "(a) time": ("seconds per run", lambda provenance: provenance.get("seconds")),
     "(b) memory": (
         "peak memory of a run (MiB)",
-        lambda provenance: provenance["peak_bytes"] / 2**20 if provenance.get("peak_bytes") else None,
+        lambda provenance: None if (peak := peak_bytes(provenance)) is None else peak / 2**20,
     ),
 }
 
@@ -116,12 +117,10 @@ def caption(runs: Runs, columns: Sequence[Column], panels: dict[str, list[Point]
         "Time includes a warm-up that several methods share, and for a combination the trainings of all its members.",
     ]
     if panels["(b) memory"]:
-        sentences.append(
-            "Memory: on a GPU the most that tensors took, elsewhere what the process held at ends of epochs."
-        )
+        sentences.append("Memory: the most that tensors took on a GPU.")
     sentences += runs.remarks
     for name, points in panels.items():
         lacking = [column.name for column in columns if column.name not in {point.name for point in points}]
-        if lacking:
-            sentences.append(f"{'All' if not points else some(lacking)}: no {name[4:]} in the records.")
+        if points and lacking:
+            sentences.append(f"{some(lacking)}: no {name[4:]} in the records.")
     return sentences

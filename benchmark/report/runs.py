@@ -11,7 +11,10 @@ from benchmark.errors import UserError
 from benchmark.names import name_at
 from benchmark.recipe import recipe_text
 from benchmark.report.markup import Markup, details, join, plain_table, tag
+from benchmark.spent import peak_bytes
 from benchmark.units import counted
+
+MEMORY = "peak memory (MiB)"
 
 
 def trainings(columns: Sequence[Column]) -> dict[str, Column]:
@@ -30,22 +33,21 @@ def cost_section(columns: Sequence[Column]) -> Markup:
     lines = [[name, *cost_texts(column.records)] for name, column in trainings(columns).items() if column.records]
     if not lines:
         return tag("p", "No run is there yet.", class_="note")
-    caption = (
-        ": mean over seeds; of memory the highest: on a GPU what tensors took, elsewhere what the process held at ends "
-        "of epochs. Seconds of a run include its warm-up, also where it branched off a shared one."
-    )
     heading = [
         "method",
         "runs",
         "s per run",
         "ms per step",
         "ms per warm-up step",
-        "peak memory (MiB)",
+        MEMORY,
         "device",
         "branched off",
     ]
     known = [index for index in range(len(heading)) if any(line[index] != "–" for line in lines)]
     shown = ([line[index] for index in known] for line in lines)
+    memory = "; of memory the most that tensors took on a GPU" if heading.index(MEMORY) in known else ""
+    warmup = "Seconds of a run include its warm-up, also where it branched off a shared one."
+    caption = f": mean over seeds{memory}. {warmup}"
     table = plain_table([heading[index] for index in known], shown, "Cost by method")
     return tag("div", tag("p", tag("strong", "Cost by method"), caption, class_="caption"), table, class_="figure")
 
@@ -53,7 +55,7 @@ def cost_section(columns: Sequence[Column]) -> Markup:
 def cost_texts(records: Sequence[dict[str, Any]]) -> list[str]:
     origins = [record.get("provenance", {}) for record in records]
     steps = [origin.get("step_seconds", {}) for origin in origins]
-    peaks = [origin["peak_bytes"] for origin in origins if origin.get("peak_bytes")]
+    peaks = [peak for origin in origins if (peak := peak_bytes(origin)) is not None]
     branched = {f"epoch {origin['branched_off']['epoch']}" for origin in origins if "branched_off" in origin}
     return [
         str(len(records)),
