@@ -41,6 +41,12 @@ class Column:
     parts: "tuple[Column, ...]" = ()
     """One training for each coverage: each fills its own row."""
 
+    @property
+    def label(self) -> str:
+        """The method, whatever coverage it was trained for and score it is read with."""
+        name = self.name if self.coverage is None else self.name.removesuffix(name_at("", self.coverage))
+        return name if self.published else name.removesuffix(f"+{self.score}")
+
     def at(self, coverage: float | None) -> "Column":
         """What fills a row: the column itself, or its part for that coverage, which may be empty."""
         if not self.parts:

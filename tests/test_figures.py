@@ -3,23 +3,28 @@
 import os
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
+from benchmark import looks
 from benchmark.columns import Column
 from benchmark.commands.figures import varies_a_setting
-from benchmark.plots import cost, gain, labels, ranks, risk_coverage, sensitivity, style, tsne
+from benchmark.plots import cost, differences, gain, ranks, risk_coverage, sensitivity, style, tsne
 from benchmark.plots.bound import PANELS
 from benchmark.plots.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
 from benchmark.plots.runs import load_runs, seeds_text
 from benchmark.prediction import Evidence, Prediction
 from benchmark.stats import smallest_p
 from benchmark.store import PREDICTION, Store, folder_of
+from methods import Registry
 from tests.conftest import ROOT, run_here
 from tests.test_tables import MANIFEST
 
@@ -156,7 +161,7 @@ def test_records_without_memory_or_with_a_single_column(store: Store) -> None:
 
 def test_memory_is_a_gpus_only(store: Store) -> None:
     """Older records of the CPU tell what the process held, which the jobs before had filled."""
-    assert "(b) memory" in [axes.get_title("left") for axes in cost.draw(load_runs(manifest_of(), store)).axes]
+    assert "(c) memory" in [axes.get_title("left") for axes in cost.draw(load_runs(manifest_of(), store)).axes]
     for index, name in enumerate(METHODS):
         run = full_record(0, 0.1 + 0.05 * index)
         run["provenance"]["environments"] = ["torch 2, AVX512 (x), cpu, 1 thread(s)"]
@@ -174,9 +179,104 @@ def test_of_many_columns_the_best_and_the_reference_are_shown() -> None:
     chosen = risk_coverage.choose(columns, ranked, "M0")
     assert [c.name for c in chosen] == ["M0", "M4", "M5", "M6", "M7", "M8", "M9", "M10"]
     assert risk_coverage.choose(columns[:8], ranked, "M0") == columns[:8]
-    styles = risk_coverage.looks([c.name for c in chosen], "M0").values()
-    assert len({(str(each["color"]), str(each["linestyle"])) for each in styles}) == 8
-    assert len({each.get("marker") for each in styles}) == 8
+
+
+def test_differences_are_seed_by_seed_from_the_reference(store: Store) -> None:
+    """Theirs lies above ours by 0.05 (1 + seed/50) at full coverage; what the seeds share is gone."""
+    runs = load_runs(manifest_of(), store)
+    apart = differences.differences(runs.judged, "Ours", "risk")
+    assert [*apart] == ["Theirs", "Plain"]
+    assert apart["Theirs"][:, 200] == pytest.approx([5.0 * (1 + seed / 50) for seed in SEEDS])
+    figure = risk_coverage.draw(runs)
+    assert figure.axes[-1].get_title("left") == "(c) difference from Ours, seed by seed"
+    low, high = figure.axes[-1].get_ylim()
+    assert low < 0 < 10.4 < high < 12
+    assert differences.differences(runs.judged, "Absent", "risk") == {}
+    alone = load_runs(manifest_of(("Ours",)), store)
+    assert len(risk_coverage.draw(alone).axes) == 2, "nothing to compare with"
+
+
+def test_a_column_far_off_leaves_the_panel_of_differences() -> None:
+    apart = {f"M{index}": np.full((2, 201), 0.1 * (index + 1)) for index in range(4)} | {"far": np.full((2, 201), 5.0)}
+    assert differences.far_off(apart, slice(0, 201)) == ["far"]
+    near = [found for name, found in apart.items() if name != "far"]
+    assert differences.limits(near, slice(0, 201)) == pytest.approx((-0.024, 0.424))
+    assert differences.limits([np.zeros((2, 201))], slice(0, 201)) == (-1.0, 1.0)
+
+
+def drawn_texts(figure: Figure) -> dict[Text, Bbox]:
+    """Every text that is really drawn, with its place: axes keep labels of ticks beyond their ends, too."""
+    found: dict[Text, Bbox] = {}
+    draw = Text.draw
+
+    def noted(text: Text, renderer: Any) -> None:
+        if text.get_visible() and text.get_text().strip():
+            found[text] = text.get_window_extent(renderer)
+        draw(text, renderer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Text, "draw", noted)
+        figure.draw_without_rendering()
+    return found
+
+
+@pytest.mark.parametrize("count", [2, 8, 26])
+def test_no_text_is_cut_or_covered(tmp_path: Path, count: int) -> None:
+    """Of methods that lie close together, with long names; on a GPU, so that costs have three panels."""
+    store, methods = Store(tmp_path), tuple(f"Method of a name {index}" for index in range(count))
+    for index, name in enumerate(methods):
+        for seed in range(2):
+            level = 0.9 if index == 1 else 0.1 + 0.0001 * index
+            store.write_record(folder_of("toy", name.lower(), "id", seed), full_record(seed, level))
+    entries = [{"label": name, "method": name.lower(), "job": "id", "seeds": [0, 1]} for name in methods]
+    runs = load_runs(manifest_of(entries=entries, reference=methods[0], baseline=methods[0]), store)
+    for name in ("risk-coverage", "ranks", "cost", "gain"):
+        with style.house_style():
+            figure = OF_A_TASK[name](runs)
+            texts = drawn_texts(figure)
+        page = figure.bbox.padded(1)
+        cut = [text for text, box in texts.items() if not (page.contains(*box.min) and page.contains(*box.max))]
+        assert not cut, name
+        covered = [(a, b) for a, b in combinations(texts, 2) if texts[a].padded(-3).overlaps(texts[b].padded(-3))]
+        assert not covered, name
+
+
+def test_a_method_looks_alike_whatever_is_shown_beside_it(store: Store, registry: Registry) -> None:
+    """In figures of some or of all methods, with any reference; and all methods look different, in grey too."""
+    colours = {}
+    for methods in (METHODS, METHODS[1:], METHODS[::-1]):
+        columns = load_runs(manifest_of(methods, reference=methods[0]), store).judged
+        for each in columns:
+            colours.setdefault(each.name, set()).update(
+                style.line_look(each, reference)["color"] for reference in ("", each.name)
+            )
+    assert all(len(found) == 1 for found in colours.values())
+    every = [label for name in registry.names() for label in registry.get(name).labels]
+    assert set(looks.listed_labels()) <= set(every)
+    assert len({(look.dash, look.mark, look.colour) for look in map(looks.look_of, every)}) == len(every)
+    first = [looks.look_of(label) for label in looks.listed_labels()[: len(looks.PALETTE)]]
+    assert len({look.colour for look in first}) == len({look.mark for look in first}) == len(looks.PALETTE)
+
+
+def test_a_score_changes_the_line_and_a_plugin_has_a_colour_of_its_name() -> None:
+    method, by_score = looks.look_of("Mine"), looks.look_of("Mine", "SR")
+    assert method.colour == by_score.colour
+    assert (method.dash, method.mark) != (by_score.dash, by_score.mark)
+    assert by_score.hollow
+    assert method not in map(looks.look_of, looks.listed_labels())
+    assert len({looks.look_of(f"Mine {index}").colour for index in range(40)}) == len(looks.PALETTE)
+    part = column("Mine+SR@90", published=False, coverage=90.0)
+    assert part.label == "Mine"
+
+
+def test_plain_figures_have_no_footer_but_print_it(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with_footer, without = (load_runs(manifest_of(), store, plain=plain) for plain in (False, True))
+    for name, draw in OF_A_TASK.items():
+        assert draw(with_footer).texts, name
+        assert "toy_data: " not in " ".join(text.get_text() for text in draw(without).texts), name
+    write_figure(ranks.draw, without, "ranks")
+    assert "toy_data: average rank over the table's 2 coverages" in capsys.readouterr().out.splitlines()[-1]
+    assert run_here("figures", "--results", store.root, "--plain", "--methods", "ours", "plain").returncode == 0
 
 
 def test_marks_of_lines_do_not_fall_on_each_other() -> None:
@@ -218,17 +318,6 @@ def test_bars_are_the_largest_sets_of_joined_columns() -> None:
     joined = np.array([[i == j or (min(i, j), max(i, j)) in pairs for j in range(6)] for i in range(6)])
     assert ranks.cliques(joined) == [(0, 1, 2), (0, 4), (2, 3)]
     assert ranks.cliques(np.eye(3, dtype=bool)) == []
-
-
-def test_names_of_points_lie_apart_and_inside() -> None:
-    points = [(50.0, 50.0), (52.0, 50.0), (50.0, 53.0), (195.0, 50.0)]
-    bounds = (0.0, 0.0, 200.0, 100.0)
-    boxes = labels.place(points, [(40.0, 8.0)] * 4, bounds, [(x - 4, y - 4, x + 4, y + 4) for x, y in points])
-    shared = [labels.overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
-    assert sum(shared) == 0
-    assert all(labels.overlap(box, bounds) == pytest.approx(320) for box in boxes)
-    assert labels.box_at((0, 0), (10, 4), (1, 1), 3) == (3, 3, 13, 7)
-    assert labels.box_at((0, 0), (10, 4), (-1, 0), 3) == (-13, -2, -3, 2)
 
 
 def test_settings_and_their_axis() -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from benchmark.assemble import assemble
 from benchmark.commands.tables import update_report
+from benchmark.looks import look_of
+from benchmark.plots.style import COLOURS
 from benchmark.published import load_tables
 from benchmark.report.health import without_folders
 from benchmark.report.markup import data_block, tag
@@ -184,6 +186,15 @@ def test_500_runs_stay_small(tmp_path: Path) -> None:
     size = len(page_of(store).encode())
     assert size < 5_000_000, size
     assert time.perf_counter() - start < 60
+
+
+def test_a_method_has_the_colour_it_has_in_figures(tmp_path: Path) -> None:
+    page = page_of(made_results(tmp_path))
+    for name in ("M1", "M2"):
+        look = look_of(name)
+        assert f"--c{look.colour}:light-dark({COLOURS[look.colour]}," in page
+        key = page.partition(f"</svg>{name}</button>")[0].rpartition("<li>")[2]
+        assert f'<g class="c{look.colour}">' in key
 
 
 def test_one_seed_of_one_method(tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reference(parser)
     add_scores(parser)
     add_out(parser, "figures")
+    parser.add_argument(
+        "--plain", action="store_true", help="print the sentences that stand below the figures instead of drawing them"
+    )
 
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:
@@ -42,9 +45,9 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     from benchmark.plots.catalogue import write_published_figures, write_task_figures
 
     for manifest in chosen:
-        write_task_figures(manifest | asked_settings(arguments), store, place)
+        write_task_figures(manifest | asked_settings(arguments), store, place, plain=arguments.plain)
     if not narrowed:
-        write_published_figures([*filter(varies_a_setting, published)], store, place)
+        write_published_figures([*filter(varies_a_setting, published)], store, place, plain=arguments.plain)
     return 0
 
 

@@ -13,9 +13,9 @@ from matplotlib.ticker import MaxNLocator
 from benchmark.columns import Column
 from benchmark.files import Damaged
 from benchmark.learning import read_curve
-from benchmark.plots.risk_coverage import MOST, choose, legend_columns, looks
+from benchmark.plots.risk_coverage import MOST, choose, legend_columns
 from benchmark.plots.runs import Runs
-from benchmark.plots.style import DOUBLE, GREY, NotDrawn, new_figure, panel_name, short_name
+from benchmark.plots.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
 from benchmark.stats import Array
 from benchmark.store import Store, folder_of
 
@@ -33,12 +33,11 @@ def draw(runs: Runs) -> Figure:
     if not followed:
         raise NotDrawn("no training followed the bound; --track-bound does")
     shown = choose([column for column in trained if column.name in followed], runs.ranked, runs.manifest["reference"])
-    styles = looks([column.name for column in shown], runs.manifest["reference"])
-    figure = new_figure(DOUBLE, 2.3, caption(runs, shown, followed))
+    figure = runs.new_figure(DOUBLE, 2.3, caption(runs, shown, followed))
     for axes, (name, (title, label)) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
         for column in shown:
             curves = np.array([rows[name] for rows in followed[column.name]])
-            draw_line(axes, curves, short_name(column.name), styles[column.name])
+            draw_line(axes, curves, short_name(column.name), line_look(column, runs.manifest["reference"]))
         mark_start(axes, runs, shown)
         panel_name(axes, title)
         axes.set_xlabel("epoch")
@@ -111,7 +110,7 @@ def caption(runs: Runs, shown: list[Column], followed: dict[str, list[dict[str, 
         sentences.append(f"Dotted: end of the warm-up of {runs.manifest['reference']}.")
     if len(shown) < len(followed):
         sentences.append(f"Shown are {MOST} of {len(followed)} trainings.")
-    return [*sentences, *runs.remarks]
+    return sentences
 
 
 def constants_text(records: list[dict[str, Any]]) -> str:

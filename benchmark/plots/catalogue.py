@@ -21,32 +21,38 @@ OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
 }
 
 
-def write_task_figures(manifest: dict[str, Any], store: Store, folder: Path | None = None) -> list[Path]:
-    runs = load_runs(manifest, store)
+def write_task_figures(
+    manifest: dict[str, Any], store: Store, folder: Path | None = None, *, plain: bool = False
+) -> list[Path]:
+    runs = load_runs(manifest, store, plain=plain)
     return [path for name, draw in OF_A_TASK.items() for path in write_figure(draw, runs, name, folder)]
 
 
 def write_published_figures(
-    manifests: Sequence[dict[str, Any]], store: Store, folder: Path | None = None
+    manifests: Sequence[dict[str, Any]], store: Store, folder: Path | None = None, *, plain: bool = False
 ) -> list[Path]:
     """Of published tables that vary one setting."""
     return [
         path
         for manifest in manifests
-        for path in write_figure(sensitivity.draw, load_runs(manifest, store), "sensitivity", folder)
+        for path in write_figure(sensitivity.draw, load_runs(manifest, store, plain=plain), "sensitivity", folder)
     ]
 
 
 def write_figure(
     draw: Callable[[Runs], Figure], runs: Runs, figure_name: str, folder: Path | None = None
 ) -> list[Path]:
-    """The files of a figure, whose paths are printed; or a printed line that says why there is none."""
+    """The files of a figure, whose paths are printed, or a line that says why there is none.
+
+    What a plain figure does not say below itself is printed too.
+    """
     name = f"{runs.manifest['name']}-{figure_name}"
     try:
         with house_style():
-            paths = save(draw(runs), (folder or runs.store.root) / "figures", name)
+            figure = draw(runs)
+            paths = save(figure, (folder or runs.store.root) / "figures", name)
     except NotDrawn as reason:
         print(f"no {name}: {reason}")
         return []
-    print(*paths, sep="\n", flush=True)
+    print(*paths, *filter(None, [figure.get_label()]), sep="\n", flush=True)
     return paths

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmark.columns import Column, single
 from benchmark.plots.runs import Runs
-from benchmark.plots.style import BLACK, COLOURS, SINGLE, SMALL, NotDrawn, new_figure, short_name
+from benchmark.plots.style import BLACK, GREY, SINGLE, SMALL, NotDrawn, short_name
 from benchmark.significance import seed_gains
 from benchmark.stats import support
 
@@ -17,6 +17,8 @@ BAR = 0.19
 """Inches from one bar to the next."""
 ROOM = 1.15
 """From the axis's centre to its end, by what it has to show."""
+LIGHT = "#B0B0B0"
+"""Parts are grey, as each colour is a method's."""
 FAR = 3.0
 """Gains beyond so many times the upper quartile are cut off."""
 
@@ -50,12 +52,12 @@ def draw(runs: Runs) -> Figure:
     gains = every if len(every) <= 2 * ENDS else [*every[:ENDS], *every[-ENDS:]]
     if not gains:
         raise NotDrawn(f"no run shares a seed with {base.name}")
-    figure = new_figure(SINGLE, 0.75 + BAR * len(gains), caption(runs, base.name, gains, len(every)))
+    figure = runs.new_figure(SINGLE, 0.87 + BAR * len(gains), caption(runs, base.name, gains, len(every)))
     axes = figure.subplots()
     places = np.arange(len(gains))
     parts = {"ranking": [g.ranking for g in gains], "classifier": [g.classifier for g in gains]}
     starts = stacked(*parts.values())
-    looks = ({"color": COLOURS[0]}, {"color": COLOURS[3], "hatch": "////", "edgecolor": "white", "linewidth": 0})
+    looks = ({"color": GREY}, {"color": LIGHT, "hatch": "////", "edgecolor": "white", "linewidth": 0})
     for (label, values), start, style in zip(parts.items(), starts, looks, strict=True):
         axes.barh(places, values, left=start, height=0.62, label=label, **style)  # type: ignore[arg-type]
     spreads = [gain.std for gain in gains] if max(gain.seeds for gain in gains) > 1 else None
@@ -76,7 +78,7 @@ def draw(runs: Runs) -> Figure:
     axes.set_ylim(len(gains) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"fall of AUGRC ×10³ against {short_name(base.name, 12)}")
+    axes.set_xlabel(f"fall of AUGRC ×10³\nagainst {short_name(base.name, 24)}")
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.4, columnspacing=1.0, handletextpad=0.4)
     return figure
 
@@ -106,7 +108,7 @@ def reach(gains: Sequence[Gain]) -> float:
 
 
 def mark_cut(axes: Axes, gains: Sequence[Gain]) -> None:
-    """Bars that leave the axis end at its edge, with their gain in figures on the other side of 0."""
+    """Bars that leave the axis end at its edge, and bear their gain in figures there."""
     limit = ROOM * reach(gains)
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, -limit), min(high, limit))
@@ -114,10 +116,9 @@ def mark_cut(axes: Axes, gains: Sequence[Gain]) -> None:
         if abs(gain.total) > limit:
             spread = f"±{gain.std:.1f}" if gain.seeds > 1 else ""
             text = f"{gain.total:+.1f}{spread}".replace("-", "−")
-            away = -np.sign(gain.total)
-            start = away * (0.03 * limit + max(away * gain.ranking, away * gain.classifier, 0.0))
-            text, side = (f"◂ {text}", "left") if away > 0 else (f"{text} ▸", "right")
-            axes.text(start, place, text, ha=side, va="center", fontsize=SMALL)
+            text, side = (f"◂ {text}", "left") if gain.total < 0 else (f"{text} ▸", "right")
+            shown = axes.text(np.sign(gain.total) * 0.97 * limit, place, text, ha=side, va="center", fontsize=SMALL)
+            shown.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
 
 
 def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[str]:
@@ -129,7 +130,6 @@ def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[st
         f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
         f"Ranking: what the AUROC would give at the accuracy of {base}; classifier: the rest.",
         support(counts[-1]),
-        *runs.remarks,
         *(["◂ ▸: beyond the axis."] if cut else []),
         *([f"The {ENDS} largest and the {ENDS} smallest of {every}."] if len(gains) < every else []),
     ]

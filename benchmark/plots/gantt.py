@@ -11,7 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from benchmark.forecast import Forecast
 from benchmark.jobs import Job
-from benchmark.plots.style import BLACK, COLOURS, DOUBLE, SMALL, new_figure, panel_name, plain, short_name
+from benchmark.plots.style import BLACK, COLOURS, DOUBLE, GREY, SMALL, new_figure, no_formula, panel_name, short_name
 from benchmark.schedule import Placed
 from benchmark.units import counted, device_hours, text_from_seconds, unit_of_time
 
@@ -77,7 +77,9 @@ class Chart:
         axes.add_patch(bar)
         text, inches = f"{job.label} {job.seed}", PLOT * (placed.end - placed.start) / self.forecast.schedule.makespan
         if LETTER * len(text) < inches and self.height / len(self.lanes) >= LINE:
-            shown = axes.text(start + width / 2, lane, plain(text), ha="center", va="center_baseline", fontsize=SMALL)
+            shown = axes.text(
+                start + width / 2, lane, no_formula(text), ha="center", va="center_baseline", fontsize=SMALL
+            )
             shown.set(color=BLACK if sum(fill) > 1.5 else "white", zorder=5)
 
     def name_lanes(self, axes: Axes) -> None:
@@ -105,7 +107,7 @@ class Chart:
         for name, colour in self.colours.items():
             yield Patch(color=colour, label=short_name(name))
         if any(self.job(each).until for each in self.forecast.schedule.placed):
-            yield Patch(color=lighter(COLOURS[-1]), label="lighter: shared warm-up")
+            yield Patch(color=lighter(GREY), label="lighter: shared warm-up")
         yield Patch(facecolor="white", edgecolor=BLACK, label="critical path")
 
 

@@ -5,6 +5,7 @@ are enough of them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,12 +13,14 @@ from matplotlib.figure import Figure
 
 from benchmark.columns import some
 from benchmark.plots.runs import Runs
-from benchmark.plots.style import BLACK, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, short_name
+from benchmark.plots.style import BLACK, DOUBLE, GREY, SMALL, NotDrawn, colour_of, short_name
 from benchmark.significance import RESAMPLES, draw_ranks
 from benchmark.stats import LEAST_SEEDS, LEVEL, Array, support
 from benchmark.tables import average_ranks
 from benchmark.units import counted
 
+NUMBERS = 14
+"""That the axis has room for."""
 BAR, LABEL = 0.11, 0.165
 """Inches from one bar, and from one label, to the next."""
 TOP, MARGIN, GAP = 0.34, 2.0, 0.1
@@ -35,11 +38,12 @@ def draw(runs: Runs) -> Figure:
     every = [] if drawn.ranks is None else cliques(unresolved(drawn.ranks[:, order]))
     bars = sorted(sorted(every, key=lambda clique: -len(clique))[:MOST_BARS])
     left_out = [column.name for column in runs.columns if column.name not in drawn.names and not column.is_oracle]
-    height = TOP + GAP + BAR * len(bars) + LABEL * ((len(names) + 1) // 2) + 0.12
+    below = TOP + GAP + BAR * len(bars)
+    height = below + LABEL * ((len(names) + 1) // 2) + 0.12
     text = caption(runs, len(drawn.seeds), bool(bars), left_out)
     text += [f"Left out: {counted(crowded, 'column')} of higher rank."] if crowded else []
     text += [f"Only the {MOST_BARS} longest of {len(every)} bars are drawn."] if len(every) > len(bars) else []
-    figure = new_figure(DOUBLE, height, text)
+    figure = runs.new_figure(DOUBLE, height, text)
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
@@ -48,8 +52,12 @@ def draw(runs: Runs) -> Figure:
     axes.set_ylim(total, 0)
     scale = draw_axis(axes, max(len(names), int(np.ceil(max(ranks)))))
     draw_bars(axes, bars, [scale(rank) for rank in ranks])
-    below = TOP + GAP + BAR * len(bars)
-    draw_labels(axes, names, ranks, [scale(rank) for rank in ranks], below, runs.manifest["reference"])
+    if drawn.ranks is None:  # no bar would otherwise mean that all differ
+        told = f"{len(drawn.seeds)} seeds: too few for bars"
+        axes.text(DOUBLE - MARGIN + 0.15, TOP - 0.07, told, fontsize=SMALL, color=GREY, va="bottom")
+    colours = {column.name: colour_of(column) for column in runs.judged}
+    lines = [Labelled(name, rank, scale(rank), colours[name]) for name, rank in zip(names, ranks, strict=True)]
+    draw_labels(axes, lines, below, runs.manifest["reference"])
     return figure
 
 
@@ -101,11 +109,12 @@ class Scale:
 
 def draw_axis(axes: Axes, highest: int) -> Scale:
     """Rank 1, the lowest risk, at the left."""
-    scale = Scale(highest)
+    scale, step = Scale(highest), 1 + highest // NUMBERS
     axes.plot([scale(1), scale(highest)], [TOP, TOP], color=BLACK, linewidth=0.8)
     for rank in range(1, highest + 1):
         axes.plot([scale(rank)] * 2, [TOP - 0.05, TOP], color=BLACK, linewidth=0.8)
-        axes.text(scale(rank), TOP - 0.07, str(rank), ha="center", va="bottom")
+        if (rank - 1) % step == 0:
+            axes.text(scale(rank), TOP - 0.07, str(rank), ha="center", va="bottom")
     axes.text(scale(1) - 0.15, TOP - 0.07, "average rank", ha="right", va="bottom", color=GREY)
     return scale
 
@@ -118,20 +127,29 @@ def draw_bars(axes: Axes, bars: Sequence[tuple[int, ...]], places: Sequence[floa
         axes.plot([places[m] for m in members], [y] * len(members), "o", color=BLACK, markersize=3.4, zorder=4)
 
 
-def draw_labels(
-    axes: Axes, names: Sequence[str], ranks: Sequence[float], places: Sequence[float], below: float, reference: str
-) -> None:
+@dataclass(frozen=True)
+class Labelled:
+    """A column, its rank, and where on the axis this lies."""
+
+    name: str
+    rank: float
+    place: float
+    colour: str
+
+
+def draw_labels(axes: Axes, columns: Sequence[Labelled], below: float, reference: str) -> None:
     """The better half at the left, the rest at the right, each at the end of a line that starts at its rank."""
-    half = (len(names) + 1) // 2
-    for index, name in enumerate(names):
-        left = index < half
-        y = below + LABEL * (index if left else len(names) - 1 - index) + 0.06
+    half = (len(columns) + 1) // 2
+    for index, each in enumerate(columns):
+        left, strong = index < half, each.name == reference
+        y = below + LABEL * (index if left else len(columns) - 1 - index) + 0.06
         end = MARGIN - 0.12 if left else DOUBLE - MARGIN + 0.12
-        colour = REFERENCE if name == reference else GREY
-        axes.plot([places[index], places[index], end], [TOP, y, y], color=colour, linewidth=0.7, zorder=2)
-        text = f"{short_name(name, 20)}  {ranks[index]:.2f}" if left else f"{ranks[index]:.2f}  {short_name(name, 20)}"
-        colour, x = REFERENCE if name == reference else BLACK, end + (-0.05 if left else 0.05)
-        axes.text(x, y, text, color=colour, ha="right" if left else "left", va="center")
+        width = 1.4 if strong else 0.8
+        axes.plot([each.place, each.place, end], [TOP, y, y], color=each.colour, linewidth=width, zorder=2)
+        name, x = short_name(each.name, 20), end + (-0.05 if left else 0.05)
+        text = f"{name}  {each.rank:.2f}" if left else f"{each.rank:.2f}  {name}"
+        weight = "bold" if strong else "normal"
+        axes.text(x, y, text, weight=weight, ha="right" if left else "left", va="center")
 
 
 def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> list[str]:
@@ -151,7 +169,7 @@ def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> lis
         sentences.append(
             f"For every pair the interval of the difference of their average ranks ({meaning}) leaves 0 out."
         )
-    sentences += [support(seeds), *runs.remarks]
+    sentences.append(support(seeds))
     sentences.append("Coverages of one task are not independent, so no test is made over them.")
     if left_out:
         sentences.append(f"Without a rank, as values are missing: {some(left_out)}.")

@@ -1,4 +1,4 @@
-"""Selective risk over coverage: the whole curve, and the part of it in which the columns can be told apart."""
+"""Selective risk over coverage: the whole curve, a part of it with an axis of its own, and differences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmark.columns import Column, some
+from benchmark.plots.differences import curves_by_seed, differences, far_off, limits
 from benchmark.plots.runs import Runs, seeds_text
-from benchmark.plots.style import BLACK, DOUBLE, NotDrawn, look, new_figure, panel_name, reference_look, short_name
+from benchmark.plots.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
 from benchmark.stats import Array
 from benchmark.tables import curve_of
 
@@ -33,20 +34,35 @@ def draw(runs: Runs) -> Figure:
     usable = [column for column in runs.judged if not column.parts]
     if not usable:
         raise NotDrawn("no column has a run with one curve")
-    shown = choose(usable, runs.ranked, runs.manifest["reference"])
+    reference, curve = runs.manifest["reference"], curve_of(runs.manifest)
+    shown = choose(usable, runs.ranked, reference)
+    apart, bounds = differences(shown, reference, curve), covered(runs.manifest["coverages"])
+    text = caption(runs, shown, len(usable))
+    text += difference_notes(apart, bounds, reference) if apart else []
+    figure = runs.new_figure(DOUBLE, 4.5 if apart else 2.75, text)
+    panels = figure.subplot_mosaic("ab;cc" if apart else "ab", height_ratios=[1.25, 1] if apart else [1])
+    draw_risks(panels["a"], panels["b"], shown, runs)
+    if apart:
+        styles = {column.name: line_look(column, reference) for column in shown}
+        draw_differences(panels["c"], apart, bounds, styles)
+        panel_name(panels["c"], f"(c) difference from {short_name(reference)}, seed by seed")
+    handles, labels = panels["a"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
+    return figure
+
+
+def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> None:
+    """All coverages, and the part in which the columns can be told apart."""
     curve = curve_of(runs.manifest)
     curves = {column.name: seed_curves(column, curve) for column in shown}
     oracle = next((column for column in runs.columns if column.is_oracle), None)
     low, high = zoom(runs.manifest["coverages"], [found.mean(axis=0) for found in curves.values()])
-    figure = new_figure(DOUBLE, 2.75, caption(runs, shown, len(usable)))
-    whole, part = figure.subplots(1, 2)
     for axes, bounds in ((whole, (0.0, 100.0)), (part, (low, high))):
-        styles = looks(list(curves), runs.manifest["reference"])
-        for index, (name, style) in enumerate(styles.items()):
-            style["markevery"] = marked(index, len(styles), bounds)
-            draw_line(axes, curves[name], bounds, short_name(name), style, FAINT / len(curves))
+        for index, column in enumerate(shown):
+            style = line_look(column, runs.manifest["reference"]) | {"markevery": marked(index, len(shown), bounds)}
+            draw_line(axes, curves[column.name], bounds, short_name(column.name), style, FAINT / len(curves))
         if oracle is not None:
-            style = {"color": BLACK, "linestyle": (0, (4, 2)), "linewidth": 1.0}
+            style = {"color": GREY, "linestyle": (0, (4, 2)), "linewidth": 1.0}
             draw_line(axes, seed_curves(oracle, curve), bounds, "oracle", style, 0)
         axes.set_xlim(*bounds)
         axes.set_ylim(top=min(axes.get_ylim()[1], height(curves.values(), bounds)))
@@ -56,9 +72,33 @@ def draw(runs: Runs) -> Figure:
         axes.set_ylabel("selective risk (%)")
     panel_name(whole, "(a) all coverages")
     panel_name(part, f"(b) coverage {low:g} to {high:g} %, risk axis of its own")
-    handles, labels = whole.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
-    return figure
+
+
+def draw_differences(
+    axes: Axes, apart: Mapping[str, Array], bounds: tuple[float, float], styles: Mapping[str, dict[str, Any]]
+) -> None:
+    """A line and a band for each column; the reference is the line at 0."""
+    for index, (name, style) in enumerate(styles.items()):
+        if name in apart:
+            style = style | {"markevery": marked(index, len(styles), bounds)}
+            draw_line(axes, apart[name], bounds, short_name(name), style, FAINT / len(apart))
+        else:
+            axes.axhline(0, color=style["color"], linewidth=style["linewidth"], zorder=1.5)
+    far = far_off(apart, steps(bounds))
+    axes.set_xlim(*bounds)
+    axes.set_ylim(*limits([found for name, found in apart.items() if name not in far], steps(bounds)))
+    axes.set_xlabel("coverage (%)")
+    axes.set_ylabel("points of risk")
+
+
+def covered(coverages: Sequence[float]) -> tuple[float, float]:
+    """Those of the table; where it has but one, all that keep more than a few images."""
+    return (float(min(coverages)) if min(coverages) < 100 else FEW), 100.0
+
+
+def steps(bounds: tuple[float, float]) -> slice:
+    """The points of a curve within some coverages."""
+    return slice(round(2 * bounds[0]), round(2 * bounds[1]) + 1)
 
 
 def choose(columns: Sequence[Column], ranks: Mapping[str, float], reference: str) -> list[Column]:
@@ -72,7 +112,7 @@ def choose(columns: Sequence[Column], ranks: Mapping[str, float], reference: str
 
 def seed_curves(column: Column, curve: str) -> Array:
     """(seeds, coverages), in per cent."""
-    return 100 * np.array([record["scores"][column.score][curve] for record in column.records], dtype=np.float64)
+    return np.array(list(curves_by_seed(column, curve).values()))
 
 
 def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, float]:
@@ -92,14 +132,8 @@ def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, flo
 
 def height(curves: Iterable[Array], bounds: tuple[float, float]) -> float:
     """What all bands need where more than a few images are kept, and a little more."""
-    seen = slice(round(2 * max(FEW, bounds[0])), round(2 * bounds[1]) + 1)
+    seen = steps((max(FEW, bounds[0]), bounds[1]))
     return 1.05 * float(max(found[:, seen].max() for found in curves))
-
-
-def looks(names: Sequence[str], reference: str) -> dict[str, dict[str, Any]]:
-    """Colour and line of each; only the reference is drawn thick."""
-    others = [name for name in names if name != reference]
-    return {name: reference_look() if name == reference else look(others.index(name)) for name in names}
 
 
 def marked(index: int, lines: int, bounds: tuple[float, float]) -> slice:
@@ -113,7 +147,7 @@ def draw_line(
     axes: Axes, curves: Array, bounds: tuple[float, float], label: str, style: dict[str, Any], alpha: float
 ) -> None:
     """The mean over seeds and a light band from the smallest to the largest."""
-    inside = slice(round(2 * bounds[0]), round(2 * bounds[1]) + 1)
+    inside = steps(bounds)
     axes.plot(COVERAGE[inside], curves.mean(axis=0)[inside], label=label, **style)
     if len(curves) > 1:
         low, high = curves.min(axis=0)[inside], curves.max(axis=0)[inside]
@@ -130,7 +164,7 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     """What the lines are, and what is not shown."""
     several = any(len(column.records) > 1 for column in shown)
     band = "; band: smallest to largest" if several else ""
-    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}.", *runs.remarks]
+    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}."]
     if len(shown) < usable:
         sentences.append(
             f"Shown are the best {len(shown) - 1} columns by average rank and the reference "
@@ -143,3 +177,10 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     if empty:
         sentences.append(f"Without a run: {some(empty)}.")
     return sentences
+
+
+def difference_notes(apart: Mapping[str, Array], bounds: tuple[float, float], reference: str) -> list[str]:
+    """What the panel of differences shows, and what it cuts off."""
+    far = far_off(apart, steps(bounds))
+    text = f"(c): risk minus that of {reference} in runs of the same seed; below 0 is better."
+    return [text, *([f"Beyond its axis: {some(far)}."] if far else [])]

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from benchmark.captions import is_provisional
 from benchmark.cells import Cells, Row
 from benchmark.columns import Column, single, some
 from benchmark.modified import open_table
+from benchmark.plots.style import new_figure
 from benchmark.store import Store
 from benchmark.tables import average_ranks, fill, risk_rows
 
@@ -19,15 +22,21 @@ class Runs:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     cells: Cells
+    plain: bool = False
+    """Whether figures go without the sentences below them."""
 
     @property
     def judged(self) -> list[Column]:
         """Columns with at least one run, without the oracle."""
         return [column for column in self.columns if column.records and not column.is_oracle]
 
+    def new_figure(self, width: float, height: float, sentences: Sequence[str]) -> Figure:
+        """An empty figure of these runs; below it stand its own sentences, and what holds of all."""
+        return new_figure(width, height, [*sentences, *self.remarks], plain=self.plain)
+
     @property
     def remarks(self) -> list[str]:
-        """What a caption must say of runs that are not there, or that are not what the task's file says."""
+        """What every figure must say of runs that are not there, or that are not what the task's file says."""
         found = ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
         lost = [f"{c.name} ({len(c.diverged)})" for c in single(self.columns) if c.diverged and c.published]
         found += [f"Diverged runs are left out: {some(lost)}."] if lost else []
@@ -41,10 +50,10 @@ class Runs:
         return {name: float(rank) for name, rank in ranks if rank != "–"}
 
 
-def load_runs(manifest: dict[str, Any], store: Store) -> Runs:
+def load_runs(manifest: dict[str, Any], store: Store, *, plain: bool = False) -> Runs:
     manifest, columns = open_table(manifest, store)
     rows = risk_rows(manifest)
-    return Runs(manifest, store, tuple(columns), tuple(rows), fill(rows, columns, manifest))
+    return Runs(manifest, store, tuple(columns), tuple(rows), fill(rows, columns, manifest), plain)
 
 
 def seeds_text(columns: Sequence[Column]) -> str:

@@ -15,7 +15,7 @@ from benchmark.cells import Row
 from benchmark.columns import Column, some
 from benchmark.figures import published_figures
 from benchmark.plots.runs import Runs, seeds_text
-from benchmark.plots.style import COLOURS, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, panel_name
+from benchmark.plots.style import COLOURS, DOUBLE, GREY, NotDrawn, panel_name
 from benchmark.tables import MEASURES, curve_of, curve_value, run_values
 
 COVERAGES = (100, 80, 50)
@@ -40,7 +40,7 @@ def draw(runs: Runs) -> Figure:
     settings = [setting_of(column.name) or 0.0 for column in columns]
     axis = axis_of(settings)
     rows = [MEASURES[0], *(Row(f"{c}", curve_value(curve_of(runs.manifest), c), coverage=c) for c in COVERAGES)]
-    figure = new_figure(DOUBLE, 1.85, caption(runs, columns))
+    figure = runs.new_figure(DOUBLE, 1.85, caption(runs, columns))
     drawn_published = False
     for axes, row in zip(figure.subplots(1, len(rows)), rows, strict=True):
         draw_ours(axes, row, columns, axis, runs.manifest["reference"])
@@ -83,10 +83,10 @@ def draw_ours(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, refer
     found = [list(run_values(row, column).values()) for column in columns]
     line = sorted((x, float(np.mean(v)), float(np.std(v))) for x, v in zip(axis.places, found, strict=True) if v)
     x, means, stds = (list(part) for part in zip(*line, strict=True)) if line else ([], [], [])
-    axes.errorbar(x, means, yerr=stds, fmt="o-", color=COLOURS[0], markersize=3.6, elinewidth=0.8, label="ours")
+    axes.errorbar(x, means, yerr=stds, fmt="o-", color=COLOURS[1], markersize=3.6, elinewidth=0.8, label="ours")
     for place, column, values in zip(axis.places, columns, found, strict=True):
         if column.name == reference and values:
-            axes.plot([place], [np.mean(values)], "D", color=REFERENCE, markersize=5, zorder=4)
+            axes.plot([place], [np.mean(values)], "D", color=COLOURS[0], markersize=5, zorder=4)
 
 
 def draw_published(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, manifest: dict[str, Any]) -> bool:
@@ -121,7 +121,6 @@ def caption(runs: Runs, columns: Sequence[Column]) -> list[str]:
     spread = ", bars: standard deviation" if any(len(column.records) > 1 for column in columns) else ""
     sentences = [
         f"{runs.manifest['title']}: {seeds_text(columns)}{spread}; lower is better.",
-        *runs.remarks,
         f"Settings are called as in the published table; diamond: {runs.manifest['reference']}.",
     ]
     lacking: dict[str, list[str]] = {}

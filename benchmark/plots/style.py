@@ -12,17 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from benchmark.columns import Column
 from benchmark.files import write_if_other
+from benchmark.looks import DASHES, PALETTE, column_look
 
 SINGLE, DOUBLE = 3.3, 6.8
 """Widths in inches of one and of two columns of a page."""
 SMALL = 7.0
 """Points; no text is smaller."""
 
-REFERENCE, BLACK, GREY = "#D55E00", "#000000", "#666666"
-COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
-"""Okabe and Ito's, the vermillion kept for the reference; grey for their yellow, which a thin line on white loses."""
-DASHES: tuple[Any, ...] = ((0, (5, 1.4)), (0, (1.2, 1.2)), (0, (6, 1.2, 1.2, 1.2)), "-", (0, (2.4, 1.2)))
+BLACK, GREY = "#000000", "#666666"
+COLOURS = tuple(on_white for on_white, _ in PALETTE)
 MARKERS = "osD^vP<>"
 
 SETTINGS: dict[str, Any] = {
@@ -69,43 +69,48 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float, caption: Sequence[str]) -> Figure:
-    """A canvas of the given inches, with room below for the sentences of the caption."""
-    lines = textwrap.wrap(" ".join(caption), int(width * CHARACTERS_PER_INCH))
+def new_figure(width: float, height: float, caption: Sequence[str], *, plain: bool = False) -> Figure:
+    """A canvas of the given inches, with room below for the sentences of the caption; its label, if it is plain."""
+    text = " ".join(caption)
+    lines = [] if plain else textwrap.wrap(text, int(width * CHARACTERS_PER_INCH))
     room = len(lines) * LINE_HEIGHT + 0.06
     figure = Figure(figsize=(width, height + room), dpi=PNG_DPI)
+    figure.set_label(text if plain else "")
     FigureCanvasAgg(figure)
     share = room / (height + room)
     figure.set_layout_engine("constrained", rect=(0, share, 1, 1 - share), w_pad=0.03, h_pad=0.03)
     for number, line in enumerate(lines):
         y = (room - 0.02 - number * LINE_HEIGHT) / (height + room)
-        figure.text(0.04 / width, y, plain(line), fontsize=SMALL, color="#333333", va="top")
+        figure.text(0.04 / width, y, no_formula(line), fontsize=SMALL, color="#333333", va="top")
     return figure
 
 
-def look(index: int) -> dict[str, Any]:
-    """Colour, line and mark of the index-th column beside the reference; in grey the marks tell them apart."""
+def colour_of(column: Column) -> str:
+    return COLOURS[column_look(column).colour]
+
+
+def line_look(column: Column, reference: str) -> dict[str, Any]:
+    """Colour, line and mark, which tell columns apart in grey too. Only the reference is thick, solid and unmarked."""
+    look, colour = column_look(column), colour_of(column)
+    if column.name == reference:
+        return {"color": colour, "linestyle": "-", "linewidth": 1.9}
     return {
-        "color": COLOURS[index % len(COLOURS)],
-        "linestyle": DASHES[index % len(DASHES)],
+        "color": colour,
+        "linestyle": (0, DASHES[look.dash]) if DASHES[look.dash] else "-",
         "linewidth": 1.0,
-        "marker": MARKERS[index % len(MARKERS)],
+        "marker": MARKERS[look.mark],
         "markersize": 3.0,
+        "markerfacecolor": "white" if look.hollow else colour,
     }
-
-
-def reference_look() -> dict[str, Any]:
-    """Thick, solid and without marks."""
-    return {"color": REFERENCE, "linestyle": "-", "linewidth": 1.9}
 
 
 def short_name(name: str, longest: int = 30) -> str:
     """A name that a figure has room for; names that begin alike still differ at their end."""
     end = longest // 3
-    return plain(name if len(name) <= longest else f"{name[: longest - 1 - end]}…{name[-end:]}")
+    return no_formula(name if len(name) <= longest else f"{name[: longest - 1 - end]}…{name[-end:]}")
 
 
-def plain(text: str) -> str:
+def no_formula(text: str) -> str:
     """Two dollar signs in a name are no formula."""
     return text.replace("$", r"\$")
 

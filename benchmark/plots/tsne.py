@@ -13,7 +13,7 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from benchmark.plots.runs import Runs
-from benchmark.plots.style import BLACK, COLOURS, DOUBLE, GREY, REFERENCE, NotDrawn, new_figure, panel_name, short_name
+from benchmark.plots.style import BLACK, COLOURS, DOUBLE, GREY, NotDrawn, panel_name, short_name
 from benchmark.post_hoc import Finished, Unavailable
 from benchmark.prediction import Evidence, Floats
 from benchmark.scores import softmax_response
@@ -23,7 +23,8 @@ from benchmark.units import counted
 
 MOST_POINTS, DIMENSIONS, PERPLEXITY, SEED = 2000, 50, 30, 0
 COVERAGE = 0.95
-PALETTE = (*COLOURS, REFERENCE, "#F0E442")
+PALETTE = (*COLOURS[:-1], GREY, "#F0E442")
+"""Of classes, not of methods; black is for errors."""
 MANY_ERRORS = 100
 NAMED_CLASSES = 20
 """With more the numbers of the classes would cover the points."""
@@ -54,7 +55,7 @@ def draw(runs: Runs) -> Figure:
     if not common:
         raise NotDrawn(f"no seed has stored features of both {' and '.join(found)}")
     maps = [make_map(name, min(common), by_seed[min(common)]) for name, by_seed in found.items()]
-    figure = new_figure(DOUBLE, 3.75, caption(runs, maps))
+    figure = runs.new_figure(DOUBLE, 3.75, caption(runs, maps))
     for axes, each, letter in zip(np.ravel(figure.subplots(1, len(maps))), maps, "ab", strict=False):
         draw_map(axes, each)
         panel_name(axes, f"({letter}) {short_name(each.name)}, seed {each.seed}")
@@ -119,7 +120,7 @@ def draw_map(axes: Axes, each: Map) -> None:
         own = each.labels == number
         kept, rest = each.places[own & each.kept], each.places[own & ~each.kept]
         hollow = {"facecolors": "none", "edgecolors": colour, "alpha": 0.8, "linewidths": 0.5}
-        axes.scatter(rest[:, 0], rest[:, 1], s=5, marker=marker, **hollow)  # type: ignore[arg-type]
+        axes.scatter(rest[:, 0], rest[:, 1], s=5, marker=marker, **hollow)
         axes.scatter(kept[:, 0], kept[:, 1], s=6, c=colour, marker=marker, linewidths=0)
     bad = each.places[each.kept & each.wrong]
     size, width = (11, 0.7) if len(bad) < MANY_ERRORS else (5, 0.45)
@@ -173,5 +174,4 @@ def caption(runs: Runs, maps: list[Map]) -> list[str]:
         f"class{' (colours repeat)' if many else ''}. Errors among the kept: {counts}.",
         "Confidence is the softmax response of the stored logits for both, whatever score a method was published with.",
         "Distances between clusters mean little in such a map.",
-        *runs.remarks,
     ]

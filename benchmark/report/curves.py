@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.columns import Column
+from benchmark.looks import Look, column_look
 from benchmark.stats import Array
 from benchmark.tables import curve_of
 
@@ -22,6 +23,7 @@ class Curve:
     values: dict[int, dict[str, float]]
     """Risk in per cent by step of coverage and seed."""
     whole: bool
+    look: Look
     is_oracle: bool = False
     is_reference: bool = False
 
@@ -42,15 +44,16 @@ def build_curves(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Cu
 
 
 def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
+    look = column_look(column)
     if column.parts:
         points = {round(2 * part.coverage): part for part in column.parts if part.coverage is not None}
         values = {step: point_values(part, name, step) for step, part in sorted(points.items())}
         trained = {step: found for step, found in values.items() if found}
-        return Curve(column.name, trained, False, is_reference=is_reference)
+        return Curve(column.name, trained, False, look, is_reference=is_reference)
     runs = dict(seed_curves(column, name))
     steps = range(STEPS + 1) if runs else ()
     values = {step: {seed: curve[step] for seed, curve in runs.items()} for step in steps}
-    return Curve(column.name, values, True, column.is_oracle, is_reference)
+    return Curve(column.name, values, True, look, column.is_oracle, is_reference)
 
 
 def seed_curves(column: Column, name: str) -> Iterator[tuple[str, list[float]]]:

@@ -11,7 +11,7 @@ from benchmark.report.health import health_section
 from benchmark.report.markup import Markup, join, tag
 from benchmark.report.matrix import matrix_section
 from benchmark.report.parts import Part
-from benchmark.report.plot import plot_section
+from benchmark.report.plot import palette_css, plot_section
 from benchmark.report.runs import cost_section, provenance_section
 from benchmark.report.summary import summary
 from benchmark.report.tables import sheet_html, statistics_html, table_html
@@ -50,7 +50,7 @@ def head() -> Markup:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", TITLE),
-        tag("style", Markup(asset("report.css"))),
+        tag("style", Markup(asset("report.css") + palette_css())),
     )
 
 

@@ -6,14 +6,14 @@ from math import ceil, floor, log10
 from typing import Any
 
 from benchmark.columns import Column
+from benchmark.looks import DASHES, PALETTE
 from benchmark.report.curves import STEPS, Curve, build_curves, curve_data
 from benchmark.report.markup import Markup, data_block, join, tag
 
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 50, 20, 34, 48
-COLOURS = 7
-"""Okabe and Ito's palette without yellow, which is too light on white; black is the colour of the text."""
-DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2 1 2 1 2")
+LINE = 1.7
+"""Of a line, as in the style sheet."""
 ORACLE_DASH = "5 4"
 NOISY = 10
 """Steps of coverage at which a single wrong image may weigh more than the plot is high."""
@@ -143,8 +143,8 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def curve_svg(curve: Curve, index: int, view: View) -> Markup:
-    parts = line_svg(curve, view, dash_of(curve, index)) if curve.whole else points_svg(curve, view)
-    return tag("g", parts, class_=line_class(curve, index), data_line=index)
+    parts = line_svg(curve, view, dash_of(curve)) if curve.whole else points_svg(curve, view)
+    return tag("g", parts, class_=line_class(curve), data_line=index)
 
 
 def line_svg(curve: Curve, view: View, dash: str) -> Iterator[Markup]:
@@ -168,20 +168,28 @@ def points_svg(curve: Curve, view: View) -> Iterator[Markup]:
         yield tag("circle", cx=x, cy=mean, r=4)
 
 
-def line_class(curve: Curve, index: int) -> str:
-    colour = "oracle" if curve.is_oracle else f"c{index % COLOURS}"
+def line_class(curve: Curve) -> str:
+    colour = "oracle" if curve.is_oracle else f"c{curve.look.colour}"
     return f"{colour} reference" if curve.is_reference else colour
 
 
-def dash_of(curve: Curve, index: int) -> str:
-    """Lines of one colour differ in their dashes."""
-    return ORACLE_DASH if curve.is_oracle else DASHES[index // COLOURS % len(DASHES)]
+def dash_of(curve: Curve) -> str:
+    """Lines of one colour differ in their dashes; the reference is solid, as in the figures."""
+    if curve.is_oracle or curve.is_reference:
+        return ORACLE_DASH if curve.is_oracle else ""
+    return " ".join(f"{LINE * length:.3g}" for length in DASHES[curve.look.dash])
+
+
+def palette_css() -> str:
+    """A colour for each place in the palette, and the lines that have it."""
+    colours = "".join(f"--c{index}:light-dark({light},{dark});" for index, (light, dark) in enumerate(PALETTE))
+    return f":root{{{colours}}}" + "".join(f".c{index}{{--ink:var(--c{index})}}" for index in range(len(PALETTE)))
 
 
 def legend_entry(curve: Curve, index: int) -> Markup:
-    line = tag("line", class_="mean", x1=1, x2=27, y1=6, y2=6, stroke_dasharray=dash_of(curve, index) or None)
+    line = tag("line", class_="mean", x1=1, x2=27, y1=6, y2=6, stroke_dasharray=dash_of(curve) or None)
     sample = line if curve.whole else tag("circle", cx=14, cy=6, r=4)
-    swatch = tag("svg", tag("g", sample, class_=line_class(curve, index)), viewBox="0 0 28 12", aria_hidden="true")
+    swatch = tag("svg", tag("g", sample, class_=line_class(curve)), viewBox="0 0 28 12", aria_hidden="true")
     return tag("li", tag("button", swatch, curve.name, type="button", data_line=index, aria_pressed="true"))
 
 

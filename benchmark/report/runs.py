@@ -22,8 +22,7 @@ def trainings(columns: Sequence[Column]) -> dict[str, Column]:
     found: dict[str, Column] = {}
     for column in columns:
         for part in () if column.is_oracle else column.parts or (column,):
-            label = part.name if part.published else part.name.removesuffix(f"+{part.score}")
-            name = name_at(label, part.coverage)
+            name = name_at(part.label, part.coverage)
             if part.published or name not in found:
                 found[name] = part
     return found
