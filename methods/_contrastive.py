@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from benchmark.schema import check
+from benchmark.schema import check, later
 from methods._queues import Keys
 
 MASKED = -1e9
@@ -182,10 +182,15 @@ QUEUES = {"both": (True, True), "positives": (True, False), "negatives": (False,
 
 @dataclass(frozen=True)
 class ContrastConfig:
-    """Paper's values for CIFAR-100; what the paper leaves open is a field whose default is our choice."""
+    """Paper's values for CIFAR-100; what the paper leaves open is a field whose default is our choice.
+
+    Of what the paper says in two ways, the default is its prose (a queue that rolls) and not Algorithm 1 (one that
+    freezes when full, and so holds features of the first epoch to the end); the label "frozen" is Algorithm 1.
+    """
 
     warmup_epochs: int = 150
-    """E_s: epochs of cross-entropy before the momentum encoder is copied and the queues begin to fill."""
+    """E_s: epochs of cross-entropy before the momentum encoder is copied and the queues begin to fill. Algorithm 1
+    counts epochs from 1, but the paper's grid has E_s = 0: so E_s is a number of epochs."""
     momentum: float = 0.99
     """q of the momentum encoder."""
     queue_size: int = 3000
@@ -211,6 +216,11 @@ class ContrastConfig:
     """What makes a queued image one of another class for sc2 and sc3; the paper does not say."""
     draw: Literal["matched", "queue"] = "matched"
     """How many sc3 draws: as many as N(y) has, so that only their kind differs, or as many as a queue holds."""
+    momentum_order: Literal["after", "before"] = later("after")
+    """The weights that the key encoder moves towards: those after the optimiser step, or those before it (Algorithm 1).
+    MoCo moves it at the start of the next step, ahead of its keys: that is "after"."""
+    full_at: Literal["size", "more"] = later("size")
+    """The loss starts when each queue has taken s entries (public code), or more than s (Algorithm 1)."""
 
     def __post_init__(self) -> None:
         check(0 <= self.momentum <= 1, f"momentum must lie in [0, 1], got {self.momentum}")

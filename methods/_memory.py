@@ -11,6 +11,7 @@ from benchmark.interface import Batch, Progress, Task
 from methods._contrastive import ANCHORS, WEIGHTS, ContrastConfig
 from methods._queues import (
     FROZEN,
+    FULL_AT,
     KEY_STATISTICS,
     MOMENTUM_CADENCES,
     QUEUE_POLICIES,
@@ -30,13 +31,16 @@ class ContrastiveMemory(nn.Module):
         super().__init__()
         self.config, self.num_classes = config, task.num_classes
         self.key = momentum_copy(network)
-        self.positives = FeatureQueue(config.queue_size, task.feature_dim)
-        self.negatives = FeatureQueue(config.queue_size, task.feature_dim)
+        self.before = momentum_copy(network) if config.momentum_order == "before" else None
+        """The network as it stood before the optimiser step, which a method sees only when it is over."""
+        needed = config.queue_size + FULL_AT[config.full_at]
+        self.positives = FeatureQueue(config.queue_size, task.feature_dim, needed)
+        self.negatives = FeatureQueue(config.queue_size, task.feature_dim, needed)
         if config.queue_policy == "random":
             self.positives.fill_with_noise(task.num_classes)
             self.negatives.fill_with_noise(task.num_classes)
         self.register_buffer("active_steps", torch.zeros((), dtype=torch.long))
-        self.listed: tuple[list[Tensor], list[Tensor]] | None = None
+        self.listed: tuple[list[Tensor], list[Tensor], list[Tensor]] | None = None
         self.resting = False
         self.register_load_state_dict_post_hook(ContrastiveMemory.rest)  # type: ignore[no-untyped-call]
         self.contrast = config.contrast()
@@ -78,8 +82,11 @@ class ContrastiveMemory(nn.Module):
         self.positives.enqueue(keys, predicted, batch.labels, right & accepts)
         self.negatives.enqueue(keys, predicted, batch.labels, ~right & accepts)
         momentum = self.momentum_now(self.config.momentum, progress, self.config.warmup_epochs)
-        move_towards(*self.pairs(network), momentum)
+        key, now, aim = self.lists(network)
+        move_towards(key, aim, momentum)
         self.take_statistics(self.key, network)
+        if self.before is not None:
+            torch._foreach_copy_(aim, now)
 
     def _apply(self, *arguments: Any, **options: Any) -> Self:
         """Moving to a device may replace parameters: those listed before are forgotten."""
@@ -87,10 +94,12 @@ class ContrastiveMemory(nn.Module):
         super()._apply(*arguments, **options)  # type: ignore[no-untyped-call]
         return self
 
-    def pairs(self, network: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-        """The parameters of key encoder and network, listed once: to collect them costs time in every step."""
+    def lists(self, network: nn.Module) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """The parameters of key encoder, network and what the key encoder moves towards, listed once: to collect them
+        costs time in every step."""
         if self.listed is None:
-            self.listed = [*self.key.parameters()], [*network.parameters()]
+            aim = network if self.before is None else self.before
+            self.listed = [*self.key.parameters()], [*network.parameters()], [*aim.parameters()]
         return self.listed
 
     def full(self) -> Tensor:

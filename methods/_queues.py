@@ -28,9 +28,11 @@ class FeatureQueue(nn.Module):
     pointer: Tensor
     count: Tensor
 
-    def __init__(self, size: int, feature_dim: int) -> None:
+    def __init__(self, size: int, feature_dim: int, needed: int | None = None) -> None:
         super().__init__()
         self.size = size
+        self.needed = size if needed is None else needed
+        """It counts as full once it has taken so many."""
         # One spare row at the end takes the writes of samples that are not selected: shapes stay fixed, nothing syncs.
         self.register_buffer("features", torch.zeros(size + 1, feature_dim))
         self.register_buffer("predicted", torch.full((size + 1,), -1))
@@ -54,10 +56,10 @@ class FeatureQueue(nn.Module):
         self.features.copy_(normalize(torch.randn_like(self.features)))
         self.predicted.copy_(torch.randint_like(self.predicted, num_classes))
         self.true.copy_(self.predicted)
-        self.count.fill_(self.size)
+        self.count.fill_(self.needed)
 
     def full(self) -> Tensor:
-        return self.count >= self.size
+        return self.count >= self.needed
 
     def fill(self) -> Tensor:
         return (self.count / self.size).clamp(max=1)
@@ -114,6 +116,8 @@ def until_full(positives: FeatureQueue, negatives: FeatureQueue) -> Tensor:
     return ~(positives.full() & negatives.full())
 
 
+FULL_AT = {"size": 0, "more": 1}
+"""How many entries beyond its size a queue must have taken to count as full."""
 MOMENTUM_CADENCES = {"step": momentum_every_step, "epoch": momentum_every_epoch}
 QUEUE_POLICIES = {"rolling": always, "freeze": until_full, "random": until_full}
 FROZEN = ("freeze", "random")

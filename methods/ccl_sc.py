@@ -1,6 +1,6 @@
 """CCL-SC: cross-entropy plus a contrastive loss that pulls towards right and pushes from wrong features of a class.
 
-Its ablations differ in the switches of `ContrastConfig` alone.
+Its ablations differ in the switches of `ContrastConfig` alone. "frozen" is the paper's Algorithm 1.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class ConfidenceAwareContrast(Method):
         "CCL-SC2": {"negatives": "sc2"},
         "CCL-SC3": {"negatives": "sc3"},
         "CCL-SC+SupCon": {"negatives": "supcon"},
-        "CCL-SC frozen": {"queue_policy": "freeze"},
+        "CCL-SC frozen": {"queue_policy": "freeze", "momentum_order": "before", "full_at": "more"},
         "CCL-SC released": {"loss_form": "released", "queue_policy": "freeze", "momentum_cadence": "epoch"},
     }
     warmup = "cross_entropy"

@@ -63,7 +63,7 @@ class ContrastWithSelfAdaption(ConfidenceAwareContrast, SelfAdaptive):
 
     @staticmethod
     def scores(prediction: Stored) -> dict[str, Confidence]:
-        """The paper ranks the combination by SR."""
+        """Which score ranks the combination, the paper does not say; SR first, as it ranks CCL-SC."""
         own, response = SelfAdaptive.scores(prediction).items()
         return dict([response, own])
 

@@ -84,7 +84,7 @@ ABLATIONS = {
     "CCL-SC2": {"negatives": "sc2"},
     "CCL-SC3": {"negatives": "sc3"},
     "CCL-SC+SupCon": {"negatives": "supcon"},
-    "CCL-SC frozen": {"queue_policy": "freeze"},
+    "CCL-SC frozen": {"queue_policy": "freeze", "momentum_order": "before", "full_at": "more"},
     "CCL-SC released": {"loss_form": "released", "queue_policy": "freeze", "momentum_cadence": "epoch"},
 }
 

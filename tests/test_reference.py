@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmark.planner import label_owners, resolve_config
-from benchmark.store import Store
+from benchmark.planner import label_owners, plan, resolve_config
+from benchmark.store import Store, folder_of
 from benchmark.tasks import load_task
 from methods import Registry
 from tests.conftest import run_here
@@ -71,3 +71,23 @@ def test_the_tuned_tasks_have_the_settings_of_the_ledger(task: str) -> None:
         chosen = next(trial["settings"] for trial in entry["trials"] if trial["job"] == entry["chosen"])
         config = vars(resolve_config(tuned, label, owners[label], REGISTRY.get(owners[label])))
         assert {name: config[name] for name in chosen} == chosen, label
+
+
+LABELS_SINCE_CHANGED = {
+    "CCL-SC frozen": ["momentum_order=after", "full_at=size"],
+}
+"""What the labels of the recorded run meant when it was made."""
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_recorded_jobs_can_still_be_asked_for(name: str) -> None:
+    """A setting added since leaves their ids alone, and a label that means more now can be set back."""
+    store, manifest = Store(REFERENCE), manifests()[name]
+    labels = dict.fromkeys(entry["label"] for entry in manifest["entries"])
+    changed = {label: settings for label, settings in LABELS_SINCE_CHANGED.items() if label in labels}
+    back = [f"method.{label}.{each}" for label, settings in changed.items() for each in settings]
+    first = manifest["entries"][0]
+    recorded = (store.read_record(folder_of(name, first["method"], first["job"], 0)) or {})["identity"]
+    back.append(f"channels_last={recorded.get('channels_last', False)}")  # the machine's choice
+    planned = plan(load_task(name, back), labels, [0], REGISTRY, recorded["data_sha256"])
+    assert [entry.jobs[0].id for entry in planned] == [entry["job"] for entry in manifest["entries"]]

@@ -71,6 +71,36 @@ def test_the_loss_can_wait_while_the_queues_fill() -> None:
     assert [float(value) for value in active] == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_the_key_encoder_moves_towards_the_weights_after_or_before_the_step(order: str) -> None:
+    """Weights 1, 2, 4, 8 and q = 0.5; a run resumed on the way has the same keys."""
+    method, keys, aims = contrast(momentum_order=order, momentum=0.5), [], [2.0, 4.0, 8.0]
+    for index, weight in enumerate(aims):
+        if index == 2:
+            resumed = contrast(momentum_order=order, momentum=0.5)
+            resumed.load_state_dict(method.state_dict())
+            method = resumed
+        with torch.no_grad():
+            method.network.scale.fill_(weight)  # type: ignore[union-attr,operator]
+        method.after_step(WRONG_AND_RIGHT, None, Progress(0, 1, index, 3))
+        keys.append(float(method.memory.key.scale))  # type: ignore[arg-type]
+    assert keys == {"after": [1.5, 2.75, 5.375], "before": [1.0, 1.5, 2.75]}[order]
+
+
+def test_frozen_is_algorithm_1() -> None:
+    """Queues of 4 that get 2 a step: more than 4 are there after the third, and then nothing changes."""
+    method = contrast(**ConfidenceAwareContrast.labels["CCL-SC frozen"])
+    assert method.memory.before is not None
+    active, counts = [], []
+    for step in range(5):
+        progress = Progress(0, 1, step, 5)
+        active.append(float(method.training_step(WRONG_AND_RIGHT, progress).logs["contrast_active"]))
+        method.after_step(WRONG_AND_RIGHT, None, progress)
+        counts.append(int(method.memory.positives.count))
+    assert active == [0, 0, 0, 1, 1]
+    assert counts == [2, 4, 6, 6, 6]
+
+
 @pytest.mark.parametrize(("policy", "passes"), [("rolling", 6), ("freeze", 3)])
 def test_full_frozen_queues_need_no_more_keys_from_the_next_epoch(policy: str, passes: int) -> None:
     """Two epochs of three steps; the queues are full after two. A resumed run rests where the unbroken one does."""
