@@ -55,7 +55,14 @@ class Network(nn.Module):
             self.compile()
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """The body in half precision, if so set. Its last layer is always single: rounded logits would tie."""
+        logits, features, _ = self.with_hidden(images)
+        return logits, features
+
+    def with_hidden(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits, features, and these after dropout, for heads beside its own; only `forward` is ever compiled.
+
+        The body is in half precision, if so set. Its last layer is always single: rounded logits would tie.
+        """
         images = images.contiguous(memory_format=self.memory_format)
         with torch.autocast(images.device.type, self.inner_dtype) if self.inner_dtype else nullcontext():
             features = self.body(images)
@@ -65,7 +72,7 @@ class Network(nn.Module):
         logits = self.head(hidden)
         if self.extra is not None:
             logits = torch.cat([logits, self.extra(hidden)], dim=1)
-        return logits, features
+        return logits, features, hidden
 
 
 def stop_counting_batches(network: nn.Module) -> None:

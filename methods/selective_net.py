@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
 from benchmark.prediction import Prediction, Stored
-from benchmark.schema import check
+from benchmark.schema import check, later
 from benchmark.scores import Confidence, softmax_response
 
 SMALLEST_COVERAGE = 1e-3
@@ -45,7 +45,7 @@ class Scale(nn.Module):
 class SelectiveNet(Method):
     title = "SelectiveNet: a selection head trained for one coverage"
     reference = "Geifman & El-Yaniv, ICML 2019"
-    labels = {"SelectiveNet": {}}
+    labels = {"SelectiveNet": {"head_dropout": True}}
     one_per_coverage = "coverage"
     couples_samples = True
 
@@ -59,6 +59,8 @@ class SelectiveNet(Method):
         """alpha: share of the selective loss; the rest trains an auxiliary classifier on everything."""
         hidden: int = 512
         risk_form: Literal["paper", "released"] = "paper"
+        head_dropout: bool = later(False)
+        """All three heads read the features after one dropout, as in both public codes; else the classifier alone."""
 
         def __post_init__(self) -> None:
             check(0 < self.coverage <= 1, f"coverage must lie in (0, 1], got {self.coverage}")
@@ -73,14 +75,23 @@ class SelectiveNet(Method):
         self.risk = RISKS[config.risk_form]
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
-        logits, features = self.network(batch.images)
-        selection = torch.sigmoid(self.selector(features)[:, 0])
+        logits, hidden = self.inputs(batch.images)
+        selection = torch.sigmoid(self.selector(hidden)[:, 0])
         risk = self.risk(cross_entropy(logits, batch.labels, reduction="none"), selection)
         selective = risk + self.config.penalty * coverage_penalty(selection, self.config.coverage)
-        everything = cross_entropy(self.auxiliary(features), batch.labels)
+        everything = cross_entropy(self.auxiliary(hidden), batch.labels)
         loss = self.config.balance * selective + (1 - self.config.balance) * everything
         logs = {"accuracy": accuracy(logits, batch.labels), "coverage": selection.detach().mean()}
         return Step(loss, logs=logs)
+
+    def inputs(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits, and what the selection and the auxiliary head read."""
+        network: Any = self.network
+        if not self.config.head_dropout:
+            logits, features = network(images)
+            return logits, features
+        logits, _, hidden = network.with_hidden(images)
+        return logits, hidden
 
     def predict(self, images: Tensor) -> Prediction[Tensor]:
         logits, features = self.network(images)

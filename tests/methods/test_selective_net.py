@@ -5,7 +5,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from benchmark.config import NetworkConfig
 from benchmark.interface import Batch, Progress, Task
+from benchmark.networks import build_network
 from benchmark.prediction import Prediction
 from methods.selective_net import SelectiveNet, coverage_penalty, divided_risk, undivided_risk
 from tests.fixtures import F6_LABELS, F6_LOGITS
@@ -59,6 +61,24 @@ def test_total(form: str) -> None:
     expected = 0.3 * (risk + 10 * max(0, 0.9 - g.mean().item()) ** 2) + 0.7 * auxiliary
     assert step.loss.item() == pytest.approx(expected.item(), rel=1e-5)
     assert step.logs["coverage"].item() == pytest.approx(g.mean().item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("dropped", [True, False])
+def test_all_heads_read_the_features_after_the_same_dropout(dropped: bool) -> None:
+    """The label follows both public codes; without the setting only the classifier reads what dropout leaves."""
+    torch.manual_seed(0)
+    network = build_network(NetworkConfig("small_cnn", (8,), dropout=0.5), 3, (1, 4, 4))
+    settings = dict(SelectiveNet.labels["SelectiveNet"]) if dropped else {}
+    method = SelectiveNet(network, Task(3, 6, network.feature_dim), SelectiveNet.Config(hidden=4, **settings)).train()
+    seen: dict[str, torch.Tensor] = {}
+    heads = {"classifier": network.head, "selector": method.selector, "auxiliary": method.auxiliary}
+    for name, head in heads.items():
+        head.register_forward_pre_hook(lambda _, inputs, name=name: seen.update({name: inputs[0]}))
+    labels = torch.arange(6) % 3
+    method.training_step(Batch((torch.randn(6, 1, 4, 4),), labels, labels), Progress(0, 1, 0, 1))
+    assert ((seen["classifier"] == 0).float().mean() > 0.3).item(), "dropout is on"
+    for name in ("selector", "auxiliary"):
+        assert torch.equal(seen[name], seen["classifier"]) == dropped
 
 
 def test_the_selection_head_ranks() -> None:
