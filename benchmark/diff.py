@@ -83,14 +83,15 @@ def compare_tables(
             changed.append(key)
     cells = cells_of(manifests[0], [old[key] for key in changed], stores[0])
     others = cells_of(manifests[1], [new[key] for key in changed], stores[1])
-    for place, cell in cells.items():
-        what = f"{place[0]} {place[1]}"
+    for place, (shown, cell) in cells.items():
+        what = f"{shown} {place[1]}"
         if place not in others:
             found.gone.append(f"{name} {what}")
-        else:
-            found.tested[name, what] = (cell, others[place])
-            if others[place].diverged > cell.diverged:
-                found.moved.append(f"{name} {what} %: {others[place].missing}, before {cell.missing or 'all there'}")
+            continue
+        other = others[place][1]
+        found.tested[name, what] = (cell, other)
+        if other.diverged > cell.diverged:
+            found.moved.append(f"{name} {what} %: {other.missing}, before {cell.missing or 'all there'}")
 
 
 def entry_key(entry: dict[str, Any]) -> tuple[str, float | None]:
@@ -141,14 +142,20 @@ def first_change(old: dict[str, Any], new: dict[str, Any]) -> str:
     return f"; {largest[1]} risk at {largest[2] / 2:g} %: {100 * largest[3]:.4f} → {100 * largest[4]:.4f}"
 
 
-def cells_of(manifest: dict[str, Any], entries: list[dict[str, Any]], store: Store) -> dict[tuple[str, str], Cell]:
-    """By column and row, of some entries."""
+def cells_of(
+    manifest: dict[str, Any], entries: list[dict[str, Any]], store: Store
+) -> dict[tuple[str, str], tuple[str, Cell]]:
+    """Of some entries, by column and row: the column's name and its cell.
+
+    Columns go by their score: which one a method puts first, and so leaves out of its name, may change.
+    """
     columns = load_columns({**manifest, "entries": entries, "columns": []}, store) if entries else []
     found = {}
     for column, row in pairs(columns, risk_rows(manifest)):
         cell = fill_cell(row, column)
         if cell is not None and cell.values:
-            found[column.name, row.label] = cell
+            by_score = f"{column.name}+{column.score}" if column.published else column.name
+            found[by_score, row.label] = column.name, cell
     return found
 
 

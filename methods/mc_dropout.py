@@ -81,8 +81,13 @@ class MonteCarloDropout(Method):
 
     @staticmethod
     def scores(prediction: Stored) -> dict[str, Confidence]:
-        doubts = {name: np.asarray(prediction.aux[name], np.float64) for name in ("variance", "mutual information")}
-        return {"SR": softmax_response(prediction.logits), **{name: -doubt for name, doubt in doubts.items()}}
+        """Published for rejection is the negative variance (Geifman & El-Yaniv, NeurIPS 2017)."""
+        variance, information = (np.asarray(prediction.aux[n], np.float64) for n in ("variance", "mutual information"))
+        return {
+            "variance": -variance,
+            "SR": softmax_response(prediction.logits),
+            "mutual information": -information,
+        }
 
 
 METHOD = MonteCarloDropout

@@ -142,3 +142,16 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
     refused = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert refused.returncode == 2
     assert "no results in" in refused.stderr
+
+
+def test_another_score_in_the_first_place_is_no_move(tmp_path: Path) -> None:
+    """What a method's column is called then means another score; the cells of each score stay what they were."""
+    scores = {"SR": (0.1, 0.01), "variance": (0.1, 0.09)}
+    for name, order in (("a", ["SR", "variance"]), ("b", ["variance", "SR"])):
+        store = make(tmp_path / name, LOW, job=name)
+        for seed in range(5):
+            jittered = {score: (scores[score][0], scores[score][1] + seed * 1e-4) for score in order}
+            store.write_record(folder_of("toy", "ours", name, seed), record(seed, jittered))
+    found = compare_folders(Store(tmp_path / "a"), Store(tmp_path / "b"))
+    assert (found.moved, found.gone) == ([], [])
+    assert ("toy", "Ours+variance 50") in found.tested

@@ -77,7 +77,7 @@ def test_scores() -> None:
         np.log([[0.5, 0.5], [0.9, 0.1], [0.8, 0.2]]), None, {"variance": doubt, "mutual information": 2 * doubt}
     )
     scores = MonteCarloDropout.scores(stored)
-    assert list(scores) == ["SR", "variance", "mutual information"]
+    assert list(scores) == ["variance", "SR", "mutual information"], "the published one first"
     assert scores["variance"].tolist() == pytest.approx([-0.3, -0.1, -0.2])
     assert scores["mutual information"].tolist() == pytest.approx([-0.6, -0.2, -0.4])
 
