@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, Validation, accuracy
-from benchmark.schema import check
+from benchmark.schema import check, later
 from methods._probabilities import confidence, correctness, label_log_probability, other_log_probability
 
 
@@ -20,8 +20,24 @@ def adafocal_loss(logits: Tensor, labels: Tensor, gamma: Tensor) -> Tensor:
     return -torch.exp(gamma.abs() * log_base) * log_p
 
 
-def validation_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Mean confidence − accuracy of equal-mass bins (0 if empty), and the midpoints between neighbouring bins.
+def interpolated_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """Mean confidence − accuracy of the bins (lower, upper] (0 if empty), and the edges between them: the public code.
+
+    Edge b is the confidence at place b·n/bins in order, interpolated. Ties stay together, so bins may be empty or of
+    unequal mass, and the least confident images are in none.
+    """
+    ordered, last = confidence.sort().values, len(confidence) - 1
+    places = [min(b * len(confidence) / bins, last) for b in range(bins + 1)]
+    below = ordered[[int(place) for place in places]]
+    above = ordered[[min(int(place) + 1, last) for place in places]]
+    edges = below + (above - below) * below.new_tensor([place % 1 for place in places])
+    inside = (confidence > edges[:-1, None]) & (confidence <= edges[1:, None])
+    gaps = (inside * (confidence - correct)).sum(1) / inside.sum(1).clamp(min=1)
+    return gaps, edges[1:-1]
+
+
+def split_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """The same of bins of equal mass, which part ties by their order, and the midpoints between neighbouring bins.
 
     With fewer images than bins the last bins are empty and begin where the confidences end.
     """
@@ -42,13 +58,16 @@ def updated_gammas(
     return torch.where(moved.abs() < threshold, -side * threshold, moved).clamp(lowest, highest)
 
 
+BINNINGS = {"split": split_bins, "interpolated": interpolated_bins}
+
+
 class AdaFocal(Method):
     """The bins are of the top-1 confidence of validation images, yet a training image is looked up by its p_y: so
     published. Mean reduction and no gradient clipping; the public recipe sums the loss and clips at norm 2."""
 
     title = "focal loss whose gamma follows the calibration error of the validation images"
     reference = "Ghosh et al., NeurIPS 2022"
-    labels = {"AdaFocal": {}}
+    labels = {"AdaFocal": {"binning": "interpolated"}}
     needs_validation = True
     gammas: Tensor
     boundaries: Tensor
@@ -62,6 +81,8 @@ class AdaFocal(Method):
         """S_th: a gamma smaller than this changes its sign."""
         lowest: float = -2.0
         highest: float = 20.0
+        binning: Literal["split", "interpolated"] = later("split")
+        """Of the validation images. interpolated: the public code; split: bins of exactly equal mass."""
 
         def __post_init__(self) -> None:
             check(self.bins >= 2, f"bins must be at least 2, got {self.bins}")
@@ -76,7 +97,8 @@ class AdaFocal(Method):
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         logits, _ = self.network(batch.images)
         p_label = label_log_probability(logits.detach(), batch.labels).exp()
-        gamma = self.gammas.index_select(0, torch.bucketize(p_label, self.boundaries))
+        on_edge_goes_up = self.config.binning == "interpolated"
+        gamma = self.gammas.index_select(0, torch.bucketize(p_label, self.boundaries, right=on_edge_goes_up))
         loss = adafocal_loss(logits, batch.labels, gamma).mean()
         return Step(loss, logs={"accuracy": accuracy(logits, batch.labels), "p_label": p_label.mean()})
 
@@ -84,7 +106,8 @@ class AdaFocal(Method):
         if validation is None:
             raise ValueError("AdaFocal needs validation images")
         logits, config = validation.prediction.logits, self.config
-        gaps, boundaries = validation_bins(confidence(logits), correctness(logits, validation.labels), config.bins)
+        divide = BINNINGS[config.binning]
+        gaps, boundaries = divide(confidence(logits), correctness(logits, validation.labels), config.bins)
         limits = config.switch_threshold, config.lowest, config.highest
         self.gammas.copy_(updated_gammas(self.gammas, gaps, config.rate, *limits))
         self.boundaries.copy_(boundaries)

@@ -1,14 +1,20 @@
 """The networks as published: sizes, features, initialisation, extra outputs."""
 
+import itertools
 import math
 
 import pytest
 import torch
 from torch import nn
 
-from benchmark.config import NetworkConfig
+from benchmark.config import NetworkConfig, TaskConfig
+from benchmark.data import facts_of
 from benchmark.errors import UserError
 from benchmark.networks import Network, build_network
+from benchmark.planner import resolve_config
+from benchmark.tasks import load_task
+from benchmark.trainer import learning_rate
+from methods import Registry
 
 
 def parameters(network: nn.Module) -> int:
@@ -157,3 +163,30 @@ def test_bad_networks(name: str, shape: tuple[int, int, int], message: str) -> N
 def test_too_deep_for_the_images() -> None:
     with pytest.raises(UserError, match="too many layers"):
         build_network(NetworkConfig("small_cnn", (4,) * 4), 2, (1, 8, 8))
+
+
+def left_of_untrained_weights(task: TaskConfig, epochs: int) -> float:
+    """What SGD with momentum leaves of a weight without a gradient, step by step."""
+    left, velocity, count = 1.0, 0.0, facts_of(task.data, None).num_train
+    steps, how = math.ceil((count - round(task.data.val * count)) / task.batch_size), task.optimizer
+    for epoch, step in itertools.product(range(epochs), range(steps)):
+        velocity = how.momentum * velocity + how.weight_decay * left
+        left -= learning_rate(how.lr, task.schedule, epoch, step / steps, task.epochs) * velocity
+    return left
+
+
+@pytest.mark.parametrize(
+    ("name", "at_least", "at_most"),
+    [("cifar10", 0, 1e-6), ("cifar100", 0, 1e-6)]
+    + [(f"{name}-cpu", 0.82, 0.99) for name in ("cifar10", "cifar100", "svhn", "imagenet", "celeba")]
+    + [(name, 0.8195, 0.99) for name in ("digits", "gaussians", "fashion-mnist", "cifar100-cpu-tuned")],
+)
+def test_what_weight_decay_leaves_of_outputs_that_warm_up_does_not_train(
+    name: str, at_least: float, at_most: float
+) -> None:
+    """As `add_outputs` says: next to nothing as published, most of it on small tasks, all without weight decay."""
+    task = load_task(name)
+    epochs = resolve_config(task, "DG", "deep_gamblers", Registry().get("deep_gamblers")).warmup_epochs
+    left = left_of_untrained_weights(task, epochs)
+    assert at_least <= left <= (1 if task.optimizer.weight_decay == 0 else at_most)
+    assert (left == 1) == (task.optimizer.weight_decay == 0)

@@ -76,6 +76,7 @@ def test_the_tuned_tasks_have_the_settings_of_the_ledger(task: str) -> None:
 LABELS_SINCE_CHANGED = {
     "CCL-SC frozen": ["momentum_order=after", "full_at=size"],
     "SelectiveNet": ["head_dropout=false"],
+    "AdaFocal": ["binning=split"],
 }
 """What the labels of the recorded run meant when it was made."""
 

@@ -1,15 +1,17 @@
 """AdaFocal: the loss with gammas of both signs, their update, the validation bins, and the state in between."""
 
 import copy
+import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from benchmark.interface import Batch, Progress, Task, Validation
 from benchmark.prediction import Prediction
-from methods.adafocal import AdaFocal, adafocal_loss, updated_gammas, validation_bins
+from methods.adafocal import BINNINGS, AdaFocal, adafocal_loss, interpolated_bins, split_bins, updated_gammas
 from tests.fixtures import F6_LABELS, F6_LOGITS
 
 Z, Y = torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS)
@@ -86,13 +88,48 @@ def test_bins_of_equal_mass() -> None:
     """Seven images in three bins: {.2 wrong, .3 wrong, .4 right}, {.5 wrong, .6 wrong}, {.8 right, .9 right}."""
     confidence = torch.tensor([0.9, 0.2, 0.6, 0.4, 0.8, 0.3, 0.5], dtype=torch.float64)
     correct = torch.tensor([1, 0, 0, 1, 1, 0, 0], dtype=torch.float64)
-    gaps, boundaries = validation_bins(confidence, correct, 3)
+    gaps, boundaries = split_bins(confidence, correct, 3)
     assert gaps.tolist() == pytest.approx([0.3 - 1 / 3, 0.55, 0.85 - 1])
     assert boundaries.tolist() == pytest.approx([0.45, 0.7])
 
 
+@pytest.mark.parametrize(("n", "bins"), [(45, 15), (50, 15), (7, 3), (2, 4)])
+@pytest.mark.parametrize("decimals", [1, 6])
+def test_interpolated_bins_image_by_image(n: int, bins: int, decimals: int) -> None:
+    """Edges by numpy's interpolation, then each image in the bin (lower, upper] that has it; many ties or none."""
+    generator = np.random.default_rng(n)
+    confidence = generator.uniform(0.2, 1, n).round(decimals)
+    correct = (generator.uniform(size=n) < 0.6).astype(float)
+    edges = np.interp(np.linspace(0, n, bins + 1), np.arange(n), np.sort(confidence))
+    members = [[i for i in range(n) if low < confidence[i] <= high] for low, high in itertools.pairwise(edges)]
+    expected = [np.mean([confidence[i] - correct[i] for i in held]) if held else 0.0 for held in members]
+    gaps, boundaries = interpolated_bins(torch.tensor(confidence), torch.tensor(correct), bins)
+    assert gaps.tolist() == pytest.approx(expected, abs=1e-12)
+    assert boundaries.tolist() == pytest.approx(edges[1:-1], abs=1e-12)
+
+
+@pytest.mark.parametrize(("binning", "by_order"), [("interpolated", False), ("split", True)])
+def test_only_the_old_bins_depend_on_the_order_of_the_images(binning: str, by_order: bool) -> None:
+    confidence, correct = torch.tensor([0.5, 0.7, 0.7, 0.7, 0.7, 0.9]), torch.tensor([1.0, 0, 0, 1, 1, 1])
+    found = [BINNINGS[binning](confidence, c, 3)[0].tolist() for c in (correct, correct[[0, 3, 4, 1, 2, 5]])]
+    assert (found[0] != pytest.approx(found[1])) == by_order
+
+
+def test_the_label_follows_the_public_code() -> None:
+    """A label probability on an edge belongs to the bin above: lower ≤ p < upper."""
+    assert AdaFocal.Config(**AdaFocal.labels["AdaFocal"]).binning == "interpolated"
+    p, labels = two_classes([0.5]), torch.tensor([0])
+    p_label = float(torch.softmax(p, 1)[0, 0])
+    for binning, gamma in (("interpolated", 3.0), ("split", 1.0)):
+        method = make(bins=2, binning=binning)
+        method.boundaries.fill_(p_label)
+        method.gammas.copy_(torch.tensor([1.0, 3.0]))
+        expected = (1 - p_label) ** gamma * -math.log(p_label)
+        assert step_loss(method, p, labels).item() == pytest.approx(expected)
+
+
 def test_fewer_images_than_bins() -> None:
-    gaps, boundaries = validation_bins(torch.tensor([0.8, 0.6]), torch.tensor([1.0, 0.0]), 4)
+    gaps, boundaries = split_bins(torch.tensor([0.8, 0.6]), torch.tensor([1.0, 0.0]), 4)
     assert gaps.tolist() == pytest.approx([0.6, -0.2, 0, 0])
     assert boundaries.tolist() == pytest.approx([0.7, 0.8, 0.8])
 

@@ -30,7 +30,7 @@ MOST = {
     "CCL-SC2": 390,
     "CCL-SC3": 439,
     "CCL-SC+SupCon": 400,
-    "CCL-SC frozen": 376,
+    "CCL-SC frozen": 377,  # one of them keeps the weights from before the step
     "CCL-SC released": 398,
     "CCL-SC+SAT+EM": 423,
     "SR": 168,
