@@ -61,12 +61,13 @@ class PublishedTable:
     """Runs behind each published cell."""
     trials_of: dict[str, Any] = field(default_factory=dict)
     """The same of single columns."""
-    copied: tuple[str, ...] = ()
-    """Columns that the paper took from another."""
+    incomparable: dict[str, Any] = field(default_factory=dict)
+    """Columns that no run of ours can be held against, and why."""
     variants: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        named = (self.reference, *self.variants, *self.trials_of, *self.copied, *(c for g in self.groups for c in g))
+        grouped = (column for group in self.groups for column in group)
+        named = (self.reference, *self.variants, *self.trials_of, *self.incomparable, *grouped)
         for name in named:
             check(name in self.columns, f"'{name}' is not among the columns")
         for part in self.shows:
@@ -104,7 +105,7 @@ def read_table(name: str) -> PublishedTable:
 
 def table_manifest(table: PublishedTable, scale: str, task: TaskConfig, remark: str) -> dict[str, Any]:
     """What is shown, and how it compares with what was published; the runs are still to be added."""
-    reasons = dict.fromkeys(table.copied, "copied by the paper from another")
+    reasons = dict(table.incomparable)
     if remark:
         reasons = dict.fromkeys(table.columns, remark)
     if scale != "paper":

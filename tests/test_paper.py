@@ -28,7 +28,7 @@ reference = "CCL-SC"
 columns = ["CCL-SC", "SAT+EM+SR", "SAT", "CCL-SC*"]
 shows = ["markers", "second", "w/t/l", "avg. rank"]
 trials = 3
-copied = ["SAT+EM+SR", "SAT"]
+incomparable = {{ "SAT+EM+SR" = "copied", "SAT" = "copied" }}
 
 [variants."CCL-SC*"]
 method = "CCL-SC"

@@ -247,7 +247,7 @@ def test_why_cells_do_not_compare(tmp_path: Path) -> None:
     assert {line["verdict"] for sheet in small for line in sheet.numbers} == {"not comparable"}
     part, _ = companion_of(table, "paper", "9 of 10 images are there", Store(tmp_path / "b"))
     assert "All columns not comparable: 9 of 10 images are there." in part[0].notes
-    trials = "Published runs: 5 for CCL-SC, AUCOC Loss; 2 for Adaptive Focal, Soft AvUC, Soft-ECE, MMCE, Focal Loss."
+    trials = "Published runs: 5 for CCL-SC, MMCE, AUCOC Loss; 2 for Adaptive Focal, Soft AvUC, Soft-ECE, Focal Loss."
     assert trials in part[0].notes
     store = Store(tmp_path / "empty")
     manifest = published_as_runs(table, store)
@@ -257,11 +257,23 @@ def test_why_cells_do_not_compare(tmp_path: Path) -> None:
     assert empty[0].notes[0] == "91 cells: 91 no run."
 
 
+@pytest.mark.parametrize("name", ["related", "ccl-sc2", "ccl-sc3", "supcon"])
+def test_no_verdict_on_what_the_paper_does_not_state(name: str, tmp_path: Path) -> None:
+    """Only CCL-SC itself is judged; every other column says why it is not."""
+    (table,) = load_tables([name])
+    sheets, _ = companion_of(table, "paper", "", Store(tmp_path))
+    verdicts = {(line["column"], line["verdict"]) for sheet in sheets for line in sheet.numbers}
+    judged = {column for column, found in verdicts if found != "not comparable"}
+    assert judged == {column for column in table.columns if column.startswith("CCL-SC s=") or column == "CCL-SC"}
+    for column in set(table.columns) - judged:
+        assert any(column in note and "not comparable: the paper " in note for note in sheets[0].notes), column
+
+
 def test_the_two_trials_reach_the_verdict(tmp_path: Path) -> None:
     (table,) = load_tables(["related"])
     sheets, _ = companion_of(table, "paper", "", Store(tmp_path))
     runs = {line["column"]: line["published_n"] for sheet in sheets for line in sheet.numbers}
-    assert runs == {"CCL-SC": 5, "AUCOC Loss": 5, **dict.fromkeys(table.trials_of, 2)}
+    assert runs == {"CCL-SC": 5, "MMCE": 5, "AUCOC Loss": 5, **dict.fromkeys(table.trials_of, 2)}
     (combination,) = load_tables(["combination-imagenet"])
     trials = table_manifest(combination, "paper", load_task("imagenet"), "")["trials"]
     assert trials == {"CCL-SC": 3, "CCL-SC+SAT+EM": 5}
