@@ -42,9 +42,8 @@ def assemble(manifest: dict[str, Any], store: Store) -> Assembled:
 def assemble_paper(manifest: dict[str, Any], store: Store) -> Assembled:
     """A published table in its own form, and its companion with the published figures."""
     manifest, columns = open_table(manifest, store)
-    table = build_tables(manifest, columns)[0]
-    stem = f"paper-{manifest['name']}"
-    return gather(manifest, columns, [table], build_companion(manifest, table), stem)
+    tables = [table for table in build_tables(manifest, columns) if table.name in ("risk", "kept")]
+    return gather(manifest, columns, tables, build_companion(manifest, tables[0]), f"paper-{manifest['name']}")
 
 
 def gather(

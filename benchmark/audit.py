@@ -276,7 +276,7 @@ def image_sheet(trials: int = 5) -> Sheet:
             exceptions = ", ".join(out) if len(out) <= SOME else f"{len(out)} columns"
             rows.append((dataset, f"{images:,}", f"{counts[-1]}/{len(judged)}", exceptions))
     caption = (
-        f"(d) Columns whose mean and std at coverage {least} some {trials} trials can have, by the number of test "
+        f"(c) Columns whose mean and std at coverage {least} some {trials} trials can have, by the number of test "
         f"images. Columns that 2 trials fit at all of {', '.join(map(str, COARSE))} are left out."
     )
     heading = ("data", "test images", "possible", "impossible")

@@ -11,7 +11,8 @@ from benchmark.stats import LEVEL, TESTS, seeds_needed, smallest_of
 from benchmark.units import counted
 
 KEPT = {
-    "percentile_risk": " Kept are all at or above a percentile of the confidence, more than the coverage says on ties."
+    "percentile_risk": " Kept are all at or above a percentile of the float32 confidence, as in the public codes: on "
+    "ties more than the coverage says (next table)."
 }
 
 

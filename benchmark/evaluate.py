@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from benchmark import metrics
 from benchmark.prediction import Evidence
-from benchmark.scores import Confidence
+from benchmark.scores import Confidence, as_public_codes
 from benchmark.units import counted
 
 CLASS_COVERAGES = (90, 80, 70, 50)
@@ -46,6 +46,7 @@ def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict
     return {
         name: {
             **measure_score(confidence, error, expected),
+            **metrics.percentile_curves(as_public_codes(name, confidence, evidence.prediction), error),
             "class_coverage": measure_classes(confidence, evidence.labels, num_classes),
         }
         for name, confidence in scores.items()
@@ -68,7 +69,6 @@ def measure_score(
     found: dict[str, Any] = {
         **{name: None if np.isnan(value) else value for name, value in ranking.items()},
         "risk": metrics.curve(ranked),
-        "percentile_risk": metrics.percentile_curve(confidence, error),
     }
     if expected is not None:
         ranked_expected = metrics.ranked_loss(confidence, expected)
@@ -80,4 +80,5 @@ def measure_score(
 def measure_oracle(posterior: NDArray[np.float64], labels: NDArray[np.int64]) -> dict[str, Any]:
     """The Bayes class ranked by Bayes confidence: no method's expected risk lies below it at any coverage."""
     error = (posterior.argmax(axis=1) != labels).astype(np.float64)
-    return measure_score(posterior.max(axis=1), error, 1 - posterior.max(axis=1))
+    confidence = posterior.max(axis=1)
+    return measure_score(confidence, error, 1 - confidence) | metrics.percentile_curves(confidence, error)

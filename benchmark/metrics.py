@@ -69,17 +69,19 @@ def class_coverage(confidence: ArrayLike, labels: ArrayLike, num_classes: int, c
     return np.asarray(np.divide(kept_of, counts, out=np.full(num_classes, np.nan), where=counts > 0))
 
 
-def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> Array:
-    """The rule of the public codes: keep everything at or above the (1−c) percentile, interpolated linearly.
+def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> tuple[Array, Array]:
+    """Risk, and coverage really kept, by the rule of the public codes.
 
-    A tied block is kept whole, so more than c·n may be kept.
+    It keeps everything at or above the (1−c) percentile, interpolated linearly. A tied block is kept whole, so more
+    than c·n may be kept.
     """
     confidence, loss = np.asarray(confidence, np.float64), np.asarray(loss, np.float64)
     thresholds = np.percentile(confidence, 100 - 100 * np.atleast_1d(coverage))
     order = np.argsort(confidence)
     first = np.searchsorted(confidence[order], thresholds, side="left")
     from_here = np.cumsum(loss[order][::-1])[::-1]
-    return np.asarray(from_here[first] / (len(order) - first))
+    number = len(order) - first
+    return np.asarray(from_here[first] / number), np.asarray(number / len(order))
 
 
 def aurc(confidence: ArrayLike, loss: ArrayLike) -> float:
@@ -206,9 +208,10 @@ def top_ties(confidence: ArrayLike) -> float:
     return float((confidence == confidence.max()).mean())
 
 
-def percentile_curve(confidence: ArrayLike, loss: ArrayLike) -> Sequence[float]:
-    """The same coverages by the rule of the public codes."""
-    return [float(r) for r in percentile_risk(confidence, loss, CURVE_COVERAGES)]
+def percentile_curves(confidence: ArrayLike, loss: ArrayLike) -> dict[str, list[float]]:
+    """The same coverages by the rule of the public codes, and what it really keeps."""
+    risk, covered = percentile_risk(confidence, loss, CURVE_COVERAGES)
+    return {"percentile_risk": risk.tolist(), "percentile_coverage": covered.tolist()}
 
 
 def curve(ranked: Array) -> Sequence[float]:

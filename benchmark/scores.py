@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from benchmark.prediction import Floats
+from benchmark.prediction import Floats, Stored
 
 Confidence = NDArray[np.float64]
 
@@ -20,6 +20,23 @@ def softmax_response(logits: Floats) -> Confidence:
     others = u.copy()
     np.put_along_axis(others, top, -np.inf, axis=1)
     return np.asarray(np.take_along_axis(u, top, axis=1)[:, 0] - logsumexp(others, axis=1), dtype=np.float64)
+
+
+def single_softmax(outputs: Floats) -> NDArray[np.float32]:
+    """Probabilities in float32 throughout: from a logit gap of 17 on they round to 1, and tie."""
+    u = np.asarray(outputs, dtype=np.float32)
+    powers = np.exp(u - u.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def as_public_codes(name: str, confidence: Confidence, prediction: Stored) -> NDArray[np.float32]:
+    """The score in the precision in which the public codes rank it, softmax included."""
+    if name == "SR":
+        return np.asarray(single_softmax(prediction.logits).max(axis=1))
+    if name == "abstention" and "abstain" in prediction.aux:
+        outputs = np.column_stack([prediction.logits, prediction.aux["abstain"]])
+        return np.asarray(-single_softmax(outputs)[:, -1])
+    return np.asarray(confidence, dtype=np.float32)
 
 
 def abstention(logits: Floats, abstain: Floats) -> Confidence:

@@ -379,4 +379,7 @@ def test_the_percentile_rule_is_a_table_option(whole: tuple[Path, Path]) -> None
     records = [store.read_record(folder) for folder in folders(results, "SR")]
     expected = np.mean([100 * record["scores"]["SR"]["percentile_risk"][180] for record in records])
     assert f"{expected:.2f}" in result.stdout
+    kept = [record["scores"]["SR"]["percentile_coverage"][180] for record in records]
+    assert all(0.9 <= share <= 1 for share in kept)
+    assert f"| {100 * np.mean(kept):.2f}±" in result.stdout.split("Coverage really kept (%)")[1].split("Further")[0]
     run_here("tables", "--results", results)

@@ -144,6 +144,18 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
     assert "no results in" in refused.stderr
 
 
+def test_percentiles_of_an_older_version_are_no_move(tmp_path: Path) -> None:
+    """They were of float64 scores; what changed since is the rule, and not the run."""
+    for name, new in (("a", {}), ("b", {"percentile_coverage": [0.2] * 201})):
+        store = make(tmp_path / name, LOW)
+        for seed in range(5):
+            run = record(seed, {"SR": (0.1, 0.01)})
+            run["scores"]["SR"] |= {"percentile_risk": [0.2 if new else 0.1] * 201, **new}
+            store.write_record(folder_of("toy", "ours", "id", seed), run)
+    assert compare_folders(Store(tmp_path / "a"), Store(tmp_path / "b")).equal_runs == 5
+    assert compare_folders(Store(tmp_path / "b"), Store(tmp_path / "b")).equal_runs == 5
+
+
 def test_another_score_in_the_first_place_is_no_move(tmp_path: Path) -> None:
     """What a method's column is called then means another score; the cells of each score stay what they were."""
     scores = {"SR": (0.1, 0.01), "variance": (0.1, 0.09)}

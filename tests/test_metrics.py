@@ -141,7 +141,9 @@ def test_the_percentile_rule_as_the_public_codes_write_it(n: int) -> None:
     confidence, error = draws.integers(0, n, n) / n, draws.integers(0, 2, n)
     for coverage in (0.01, 0.1, 0.333, 0.7, 0.95, 1.0):
         kept = confidence >= np.percentile(confidence, 100 - 100 * coverage)
-        assert percentile_risk(confidence, error, coverage)[0] == pytest.approx(error[kept].mean())
+        risk, covered = percentile_risk(confidence, error, coverage)
+        assert risk == pytest.approx(error[kept].mean())
+        assert covered == pytest.approx(kept.mean())
 
 
 def test_images_kept_of_the_largest_published_test_set_without_ties() -> None:
@@ -160,7 +162,7 @@ def test_both_rules_agree_without_ties_where_the_coverage_is_a_whole_number_of_i
     confidence, error = draws.permutation(1000), draws.integers(0, 2, 1000)
     coverages = np.array([0.1, 0.25, 0.5, 0.9, 1.0])
     np.testing.assert_allclose(
-        percentile_risk(confidence, error, coverages), selective_risk(confidence, error, coverages)
+        percentile_risk(confidence, error, coverages)[0], selective_risk(confidence, error, coverages)
     )
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import softmax
 
 from benchmark.evaluate import measure_scores
 from benchmark.prediction import Evidence, Prediction
 from benchmark.scores import (
     abstention,
+    as_public_codes,
     doctor,
     energy,
     mahalanobis,
@@ -107,3 +109,23 @@ def test_a_score_that_is_no_number_is_refused_and_never_ranked() -> None:
     evidence = Evidence(Prediction(F6_LOGITS), F6_LABELS)
     with pytest.raises(ValueError, match="score odd is not finite for 1 image"):
         measure_scores(evidence, {"odd": np.array([1.0, np.nan, 0.5, 0.2, 0.1, 0.3])})
+
+
+def test_percentiles_rank_as_the_public_codes_do() -> None:
+    """Three of ten logit gaps are beyond 17: float32 softmax makes them one tied block, which is kept whole."""
+    gaps = np.array([1.0, 20, 3, 25, 5, 30, 7, 8, 9, 2])
+    logits = np.column_stack([gaps, np.zeros(10)]).astype(np.float32)
+    labels = (gaps == 30).astype(np.int64)  # the most confident one is wrong
+    by_torch = torch.softmax(torch.tensor(logits), 1).amax(1).numpy()
+    prediction = Prediction(logits, None, {"abstain": -gaps.astype(np.float32)})
+    confidences = {"SR": softmax_response(logits), "abstention": abstention(logits, -gaps)}
+    np.testing.assert_array_equal(as_public_codes("SR", confidences["SR"], prediction), by_torch)
+    outputs = torch.tensor(np.column_stack([logits, -gaps]).astype(np.float32))
+    by_torch = -torch.softmax(outputs, 1)[:, -1].numpy()
+    np.testing.assert_allclose(as_public_codes("abstention", confidences["abstention"], prediction), by_torch, 1e-6)
+    measured = measure_scores(Evidence(prediction, labels), confidences)
+    place = 20  # of 10 % among 201 coverages
+    assert measured["SR"]["percentile_coverage"][place] == pytest.approx(0.3)
+    assert measured["SR"]["percentile_risk"][place] == pytest.approx(1 / 3)
+    assert measured["SR"]["risk"][place] == 1, "log-odds do not tie"
+    assert measured["abstention"]["percentile_coverage"][place] == pytest.approx(0.1), "small numbers keep their digits"

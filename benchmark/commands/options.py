@@ -138,7 +138,7 @@ def add_test_options(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         choices=["sort", "percentile"],
         help="who is kept at a coverage: the ⌈c·n⌉ most confident, ties by expectation (sort, the default), or all at "
-        "or above a percentile, as in the public codes",
+        "or above a percentile of float32 scores, as in the public codes; a table then says what is really kept",
     )
 
 

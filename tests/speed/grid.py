@@ -89,7 +89,9 @@ def made_record(task: str, method: str, seed: int, risk: list[float]) -> dict[st
         "seed": seed,
         "identity": {},
         "classifier": {"accuracy": 1 - risk[-1], "nll": 1.0, "brier": 0.5, "ece": 0.1},
-        "scores": {"SR": {**measures, "top_ties": 0.0, "risk": risk, "percentile_risk": risk}},
+        "scores": {
+            "SR": {**measures, "top_ties": 0.0, "risk": risk, "percentile_risk": risk, "percentile_coverage": risk}
+        },
         "num_test": 1000,
         "notes": [],
         "provenance": {"commit": "x", "environments": ["x"], "seconds": 1.0, "libraries": {}},
