@@ -111,6 +111,7 @@ def kept_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
         columns=tuple(column.name for column in columns),
         cells={key: cell for key, cell in filled.items() if cell is not None},
         notes=(f"{', '.join(older)}: {OLDER_PERCENTILES}.",) if older else (),
+        transposed=manifest["transpose"],
     )
 
 
