@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from benchmark.figures import Figures, PublishedCell, published_figures, published_summaries
 from benchmark.published import PublishedTable, load_tables
 from benchmark.sheet import Sheet
+from benchmark.units import counted
 
 RULES = ("min", "average", "dense")
 ROUNDING = 0.005
@@ -273,7 +274,7 @@ def image_sheet(trials: int = 5) -> Sheet:
         for images in (whole, whole - HELD_OUT):
             out = [name for name, cells in judged.items() if not fits(cells[least], trials, images * least // 100)]
             counts.append(len(judged) - len(out))
-            exceptions = ", ".join(out) if len(out) <= SOME else f"{len(out)} columns"
+            exceptions = ", ".join(out) if len(out) <= SOME else counted(len(out), "column")
             rows.append((dataset, f"{images:,}", f"{counts[-1]}/{len(judged)}", exceptions))
     caption = (
         f"(c) Columns whose mean and std at coverage {least} some {trials} trials can have, by the number of test "

@@ -10,7 +10,8 @@ from typing import Any
 CORE = Path(__file__).resolve().parent
 DECIDING = (
     "augment", "bound", "checkpoints", "crops", "data", "derive", "determinism", "evaluate", "interface", "metrics",
-    "networks", "outputs", "pixels", "planner", "prediction", "ranks", "rng", "runner", "scores", "trainer", "transfer",
+    "networks", "outputs", "pixels", "planner", "prediction", "preprocessing", "ranks", "rng",
+    "runner", "scores", "trainer", "transfer",
 )  # fmt: skip
 """The modules of the core that a result can depend on beyond what its job's id and data say."""
 

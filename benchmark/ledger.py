@@ -103,8 +103,9 @@ def choose(trials: Sequence[Trial], asked: Iterable[str], seeds: Iterable[int], 
     if others:
         best = best_of(others, wanted)
         remarks.append(
-            f"Not compared: {counted(len(others), 'trial')} that another version of the code or of torch has made, the best "
-            f"of them {text_of(best.named)} with {1000 * best.mean(wanted):.2f}; --redo-stale makes those of a grid again."
+            f"Not compared: {counted(len(others), 'trial')} that another version of the code or of torch has made, the "
+            f"best of them {text_of(best.named)} with {1000 * best.mean(wanted):.2f}; --redo-stale makes those of a "
+            "grid again."
         )
     champion = next((trial for trial in trials if trial.job == before.job), None)
     if champion and champion not in same and not any(trial.named == champion.named for trial in same):

@@ -8,7 +8,7 @@ from typing import Any
 from benchmark.columns import Column, single
 from benchmark.names import name_at
 
-HEADING = ("task", "method", "label", "score", "seed", "measure", "value")
+HEADING = ("task", "method", "label", "score", "seed", "measure", "value", "modified")
 MEASURES = ("aurc", "e_aurc", "expected_aurc", "augrc", "auroc")
 CLASSIFIER = ("accuracy", "nll", "brier", "ece")
 CURVES = ("risk", "percentile_risk", "expected_risk")
@@ -21,7 +21,7 @@ def runs_csv(manifest: dict[str, Any], columns: Sequence[Column]) -> str:
     writer.writerow(HEADING)
     for column in single(columns):
         if not column.is_oracle:
-            writer.writerows(column_lines(manifest, column))
+            writer.writerows((*line, manifest["modified"]) for line in column_lines(manifest, column))
     return text.getvalue()
 
 
