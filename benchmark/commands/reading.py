@@ -1,10 +1,11 @@
 """What commands that only read results may write, and where: a folder under version control is left as it is."""
 
 import argparse
+import errno
 from pathlib import Path
 
 from benchmark.errors import UserError
-from benchmark.files import HOST
+from benchmark.files import HOST, NO_ROOM
 
 WRITTEN = ("manifests/", "paper/", "tables/", "figures/", "report.html")
 """What commands leave in a results folder, beside its records."""
@@ -39,6 +40,8 @@ def check_folder(folder: Path) -> None:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
+        if error.errno in NO_ROOM and error.errno != errno.EROFS:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
         raise UserError(f"cannot write to '{folder}': {error.strerror}; name another with --out DIR") from None
 
 
