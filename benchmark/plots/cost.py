@@ -22,6 +22,8 @@ from benchmark.tables import MEASURES, run_values
 AURC = MEASURES[0]
 LINE = 0.165
 """Inches from one method to the next."""
+ROOM = 1.06
+"""From 0 to the end of an axis, by the furthest it has to show."""
 WIDE = 8
 """Values that span more than this factor get a log axis."""
 COSTS: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
@@ -50,7 +52,7 @@ def draw(runs: Runs) -> Figure:
         panel_name(axes, f"({letter}) {name}")
         axes.set_xlabel(label)
         if name in costs and axes.get_xscale() == "linear":
-            axes.set_xlim(left=0)
+            axes.set_xlim(0, ROOM * max(map(sum, spreads.values())))
     every[0].set_yticks(range(len(columns)), [short_name(column.name, 24) for column in columns])
     every[0].set_ylim(len(columns) - 0.4, -0.6)
     return figure
