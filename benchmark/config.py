@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from benchmark.limits import SEEDS, Positive, Within, shown
 from benchmark.names import is_plain
 from benchmark.schema import check, later, unidentified
 from benchmark.units import counted
@@ -13,6 +14,10 @@ RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 OWN_IMAGES = ("folder", "arrays")
 """Sources of a user's own images, which mean, std and augmentation of another data set do not fit."""
 OWN_WORDS = " and ".join(f"source '{name}'" for name in OWN_IMAGES)
+EPOCHS = Within(1, 100_000, "a training would last for years")
+IMAGES = Within(0, 10**9, "no data set has more images")
+SIDE = Within(0, 4096, "a batch of such images fits into no memory")
+BATCH = Within(2, 10**6, "a batch must fit into the memory of a device")
 
 
 @dataclass(frozen=True)
@@ -25,16 +30,16 @@ class DataConfig:
     """Fraction of the training set held out for validation (per seed, the same for all methods)."""
     official_val: bool = False
     """Validate on the split that the data set itself provides."""
-    train_images: int = 0
+    train_images: Annotated[int, IMAGES] = 0
     """Train on a fixed random subset of this many images; 0 = all."""
-    test_images: int = 0
-    image_size: int = 0
+    test_images: Annotated[int, IMAGES] = 0
+    image_size: Annotated[int, SIDE] = 0
     """Side length of what the network sees; 0 = as the images are."""
-    test_holdout: int = later(0)
+    test_holdout: Annotated[int, IMAGES] = later(0)
     """Leave so many test images out, drawn by the seed. The public code of the main paper: 1000."""
-    val_images: int = later(0)
+    val_images: Annotated[int, IMAGES] = later(0)
     """Validate on a fixed random subset of the data set's own validation split; 0 = all."""
-    cache_size: int = later(0)
+    cache_size: Annotated[int, SIDE] = later(0)
     """Image files are kept with this shorter side and cropped to image_size; 0 = resized to image_size × image_size."""
     attribute: str = later("Attractive")
     """celeba: the attribute that is the class."""
@@ -42,11 +47,11 @@ class DataConfig:
     """imagenet, folder: only these class folders."""
     path: str = unidentified("")
     """folder, arrays: where your data lies, relative to the task file. What the data is, its hash says."""
-    classes: int = later(0)
+    classes: Annotated[int, Within(0, 10**6, "each class is an output of the network")] = later(0)
     """folder, arrays: how many classes there must be; 0 = as many as there are."""
     test_share: float = later(0.0)
     """folder, arrays: the share of the images kept for testing where no test split is provided."""
-    channels: int = later(0)
+    channels: Annotated[int, Within(0, 3, "images are grey or coloured")] = later(0)
     """folder: 1 reads images grey, 3 in colour; 0 = as many as mean has numbers, in colour where it is measured."""
 
     def __post_init__(self) -> None:
@@ -60,8 +65,6 @@ class DataConfig:
             f"channels = {self.channels}, but mean has {counted(len(self.mean), 'number')}",
         )
         check(all(s > 0 for s in self.std), "std must be positive")
-        sizes = (self.train_images, self.test_images, self.val_images, self.image_size, self.test_holdout, self.classes)
-        check(min(sizes) >= 0, "sizes must not be negative")
         check(
             self.cache_size == 0 or 0 < self.image_size <= self.cache_size,
             f"image_size = {self.image_size} must be positive and at most cache_size = {self.cache_size}",
@@ -89,7 +92,7 @@ class DataConfig:
 class NetworkConfig:
     name: str
     """`vgg16`, `small_cnn`, `torchvision:NAME` or `timm:NAME`."""
-    widths: tuple[int, ...] = ()
+    widths: tuple[Annotated[int, Within(1, 65_536, "its filters fit into no memory")], ...] = ()
     """small_cnn: channels of each 3×3 convolution."""
     dropout: float = 0.0
     """small_cnn: element-wise dropout before the last layer."""
@@ -98,22 +101,19 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         check(0 <= self.dropout < 1, f"dropout must be at least 0 and below 1, got {self.dropout}")
-        check(all(w > 0 for w in self.widths), "widths must be positive")
 
 
 @dataclass(frozen=True)
 class AugmentConfig:
-    crop_padding: int = 0
+    crop_padding: Annotated[int, Within(0, 512, "little but the border would be seen")] = 0
     flip: bool = False
     random_resized_crop: bool = False
-    color_jitter: float = 0.0
+    color_jitter: Annotated[float, Within(0, 10, "little of the image would be left")] = 0.0
     """Brightness, contrast and saturation, each by up to this factor."""
     crop_scale: tuple[float, ...] = later((0.08, 1.0))
     """random_resized_crop: the least and the largest share of an image's area."""
 
     def __post_init__(self) -> None:
-        check(self.crop_padding >= 0, "crop_padding must not be negative")
-        check(self.color_jitter >= 0, "color_jitter must not be negative")
         check(
             len(self.crop_scale) == 2 and 0 < self.crop_scale[0] <= self.crop_scale[1] <= 1,
             f"crop_scale must be two shares in order, above 0 and up to 1, got {list(self.crop_scale)}",
@@ -123,39 +123,34 @@ class AugmentConfig:
 @dataclass(frozen=True)
 class OptimizerConfig:
     name: Literal["sgd", "adam", "adamw"]
-    lr: float
+    lr: Annotated[float, Within(1e-12, 10**4, "no training survives such steps")]
     momentum: float = 0.0
-    weight_decay: float = 0.0
+    weight_decay: Annotated[float, Within(0, 10**4, "no weight would be left")] = 0.0
 
     def __post_init__(self) -> None:
-        check(self.lr > 0, f"lr must be positive, got {self.lr}")
         check(0 <= self.momentum < 1, f"momentum must be at least 0 and below 1, got {self.momentum}")
-        check(self.weight_decay >= 0, "weight_decay must not be negative")
         check(self.name == "sgd" or not self.momentum, f"momentum belongs to sgd, not to {self.name}: set it to 0")
 
 
 @dataclass(frozen=True)
 class ScheduleConfig:
     name: Literal["constant", "step", "cosine", "cyclic"] = "constant"
-    factor: float = 1.0
-    every: int = 1
+    factor: Annotated[float, Within(0, 1000, "no training survives such steps")] = 1.0
+    every: Annotated[int, Within(1, 100_000)] = 1
     """step: the learning rate is multiplied by `factor` every so many epochs."""
-    cycles: int = later(1)
+    cycles: Annotated[int, Within(1, 100_000)] = later(1)
     """cyclic: the number of times the rate falls from its full value to zero along a cosine."""
-
-    def __post_init__(self) -> None:
-        check(min(self.every, self.cycles) >= 1, "every and cycles must be at least 1")
 
 
 @dataclass(frozen=True)
 class BoundConfig:
     """Constants of the bound that --track-bound follows. They change no result."""
 
-    alpha: float = 1.0
-    beta: float = 1.0
-    rho: float = 1.0
-    rho_prime: float = 1.0
-    abstention_cost: float = 0.5
+    alpha: Positive = 1.0
+    beta: Positive = 1.0
+    rho: Positive = 1.0
+    rho_prime: Positive = 1.0
+    abstention_cost: Positive = 0.5
     """λ, what abstaining costs where an error costs 1."""
     delta: float = 0.05
     """The bound holds with probability 1 − δ."""
@@ -163,8 +158,6 @@ class BoundConfig:
     """h: below this confidence the classifier abstains."""
 
     def __post_init__(self) -> None:
-        positive = (self.alpha, self.beta, self.rho, self.rho_prime, self.abstention_cost)
-        check(min(positive) > 0, "alpha, beta, rho, rho_prime and abstention_cost must be positive")
         check(0 < self.delta < 1, f"delta must lie between 0 and 1, got {self.delta:g}")
         check(0 <= self.threshold <= 1, f"threshold must lie between 0 and 1, got {self.threshold:g}")
 
@@ -173,16 +166,14 @@ class BoundConfig:
 class ResourcesConfig:
     """What a job of the task takes of a cluster's node. It changes no result."""
 
-    cpus: float = 0.0
+    cpus: Annotated[float, Within(0, 4096, "no node has more cores")] = 0.0
     """0: as many as it has threads."""
-    gpus: float = 1.0
+    gpus: Annotated[float, Within(0, 64, "no node has more GPUs")] = 1.0
     """Where the cluster has GPUs; a small network may share one: 0.25."""
-    memory_gb: float = 0.0
+    memory_gb: Annotated[float, Within(0, 100_000, "no node has more memory")] = 0.0
     """0: nothing is reserved."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            check(value >= 0, f"{name} must not be negative, got {value:g}")
         check(self.gpus <= 1 or self.gpus.is_integer(), f"gpus above 1 must be whole, got {self.gpus:g}")
 
 
@@ -193,8 +184,8 @@ class TaskConfig:
     data: DataConfig
     network: NetworkConfig
     optimizer: OptimizerConfig
-    epochs: int
-    batch_size: int
+    epochs: Annotated[int, EPOCHS]
+    batch_size: Annotated[int, BATCH]
     methods: tuple[str, ...]
     """Columns of a run without --methods, in the order of the table."""
     reference: str
@@ -205,9 +196,9 @@ class TaskConfig:
     """The method over which the gain of the others is split into ranking and classifier."""
     schedule: ScheduleConfig = ScheduleConfig()
     augment: AugmentConfig = AugmentConfig()
-    seeds: int = 5
-    eval_batch_size: int = 500
-    threads: int = 1
+    seeds: Annotated[int, SEEDS] = 5
+    eval_batch_size: Annotated[int, Within(1, BATCH.most, BATCH.why)] = 500
+    threads: Annotated[int, Within(1, 1024, "no machine has more cores")] = 1
     """CPU threads per job. The number changes the bits, so it belongs to the task and not to the machine."""
     channels_last: bool = later(False)
     """Keep images and filters pixel by pixel, not channel by channel. Changes the bits, as the next two do."""
@@ -223,11 +214,11 @@ class TaskConfig:
     """On several GPUs, have BatchNorm normalise with the whole batch and not with each GPU's part of it."""
     checkpoint: Literal["last", "best"] = "last"
     """Which epoch is tested: the last, or the earliest with the best validation accuracy."""
-    evaluate_at: tuple[int, ...] = later(())
+    evaluate_at: tuple[Annotated[int, EPOCHS], ...] = later(())
     """Predictions are stored after so many epochs too."""
     model_coverages: tuple[float, ...] = (95, 90, 85, 80, 75, 70)
     """In per cent: where methods that are trained for one coverage are trained."""
-    checkpoint_seconds: float = 60.0
+    checkpoint_seconds: Annotated[float, Within(0, 10**9)] = 60.0
     """An interrupted job loses at most about this much work."""
     bound: BoundConfig = BoundConfig()
     resources: ResourcesConfig = ResourcesConfig()
@@ -239,11 +230,6 @@ class TaskConfig:
     """The share of the training images that trials are compared on. Nothing else sees them, not even validation."""
 
     def __post_init__(self) -> None:
-        check(
-            min(self.epochs, self.seeds, self.threads, self.eval_batch_size) >= 1,
-            "epochs, seeds, threads and eval_batch_size must be at least 1",
-        )
-        check(self.batch_size >= 2, f"batch_size must be at least 2, got {self.batch_size}")
         check(
             self.checkpoint == "last" or self.data.has_validation,
             "checkpoint = 'best' needs validation images: set data.val",
@@ -260,7 +246,7 @@ class TaskConfig:
             f"evaluate_at must lie between 1 and epochs = {self.epochs}, got {list(self.evaluate_at)}",
         )
         for name, settings in self.method.items():
-            check(isinstance(settings, Mapping), f"method.{name} must be a table, got {settings!r}")
+            check(isinstance(settings, Mapping), f"method.{name} must be a table, got {shown(settings)}")
         for name, grid in self.tune.items():
             check(
                 isinstance(grid, Mapping) and all(isinstance(values, list) and values for values in grid.values()),

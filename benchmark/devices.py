@@ -23,6 +23,10 @@ BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
 """By what devices of a kind exchange gradients."""
 
 
+LEAST_PROCESSES, PROCESSES_PER_CORE = 16, 4
+"""On few cores and on many."""
+
+
 def default_settings(kind: str) -> dict[str, Any]:
     """Return what a kind of device suggests; one that is not listed is taken for a GPU."""
     return DEFAULTS.get(kind, DEFAULTS["cuda"])
@@ -36,7 +40,9 @@ def choose_devices(
     if kind == "cpu":
         if jobs_per_device > 1:
             raise UserError("--jobs-per-device is for GPUs; on the CPU use --workers")
-        return ["cpu"] * (workers or max(1, cores() // (threads * gpus_per_job)))
+        count = workers or max(1, cores() // (threads * gpus_per_job))
+        check_processes(count * gpus_per_job)
+        return ["cpu"] * count
     if gpus_per_job > 1 and kind not in BACKENDS:
         raise UserError(f"--gpus-per-job: expected one of {', '.join(BACKENDS)}, and not {kind}; leave it out")
     count = device_count(kind) if name == kind else 1
@@ -47,7 +53,19 @@ def choose_devices(
         )
     firsts = range(0, count - gpus_per_job + 1, gpus_per_job)
     devices = [f"{kind}:{index}" for index in firsts] if name == kind and kind != "mps" else [name]
-    return [devices[index % len(devices)] for index in range(workers or jobs_per_device * len(devices))]
+    wanted_workers = workers or jobs_per_device * len(devices)
+    check_processes(wanted_workers * gpus_per_job)
+    return [devices[index % len(devices)] for index in range(wanted_workers)]
+
+
+def check_processes(count: int) -> None:
+    """Each takes hundreds of megabytes, and a core now and then."""
+    most = max(LEAST_PROCESSES, PROCESSES_PER_CORE * cores())
+    if count > most:
+        raise UserError(
+            f"expected at most {most} processes on this machine of {cores()} core(s), got {count:,}, which would fill "
+            "its memory; lower --workers, --jobs-per-device or --gpus-per-job"
+        )
 
 
 def device_name(wanted: str) -> str:

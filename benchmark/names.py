@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from benchmark.errors import UserError
 from benchmark.scores import TITLES
 
+MOST_SHOWN = 80
+
 
 def canonical(name: str) -> str:
     """Names match in any case, with `-`, `_` and blanks alike."""
@@ -52,6 +54,7 @@ def labels_named(name: str, owners: Mapping[str, str]) -> list[str]:
 
 def unknown_name(name: str, known: Iterable[str], kind: str) -> UserError:
     names = sorted(set(known))
+    name = name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}…"
     nearest = get_close_matches(canonical(name), [canonical(n) for n in names], n=1, cutoff=0.5)
     hint = next((f"did you mean '{n}'? " for n in names if [canonical(n)] == nearest), "")
     known_names = f"known: {', '.join(names)}" if len(names) <= 40 else f"{len(names)} are known"

@@ -1,8 +1,8 @@
 """From what is asked for to jobs: labels to settings, settings to identities, and what each job needs of others."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from benchmark.code import combined, core_hash
 from benchmark.config import TaskConfig
@@ -14,6 +14,16 @@ from benchmark.published import PublishedTable
 from benchmark.recipe import differences
 from benchmark.schema import build, identity
 from benchmark.scores import TITLES
+
+MOST_JOBS = 100_000
+
+
+class Planned(Protocol):
+    @property
+    def jobs(self) -> tuple[Job, ...]: ...
+
+
+Made = TypeVar("Made", bound=Planned)
 
 
 def label_owners(methods: Methods) -> dict[str, str]:
@@ -196,6 +206,25 @@ def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int
     return []
 
 
+@dataclass
+class Allowance:
+    """How many jobs a command may plan."""
+
+    left: int = MOST_JOBS
+
+    def all_of(self, make: Callable[[Sequence[int]], Sequence[Made]], seeds: Sequence[int]) -> Sequence[Made]:
+        """What `make` makes of some seeds: made for one of them and counted, before it is made for all."""
+        first = make(seeds[:1])
+        of_a_seed = sum(1 + len(job.needs) for made in first for job in made.jobs)
+        if len(seeds) * of_a_seed > self.left:
+            raise UserError(
+                f"{len(seeds):,} seeds × {of_a_seed:,} jobs: expected at most {self.left:,} more of the {MOST_JOBS:,} "
+                "jobs that a command plans over all tasks; ask for fewer seeds, methods, settings or tasks at a time"
+            )
+        self.left -= len(seeds) * of_a_seed
+        return first if len(seeds) == 1 else make(seeds)
+
+
 def plan(
     task: TaskConfig,
     labels: Iterable[str],
@@ -204,16 +233,21 @@ def plan(
     data_sha256: str,
     max_steps: int = 0,
     standard: TaskConfig | None = None,
+    allowance: Allowance | None = None,
 ) -> tuple[Entry, ...]:
     """The entries of a task: each label with one job per seed."""
     owners = label_owners(methods)
     check_settings(task, methods, owners)
-    planner, seeds = Planner(task, methods, data_sha256, max_steps, standard), list(seeds)
-    return tuple(entry for label in in_order(labels, task) for entry in planner.entries(label, owners[label], seeds))
+    planner, ordered = Planner(task, methods, data_sha256, max_steps, standard), in_order(labels, task)
+
+    def make(seeds: Sequence[int]) -> tuple[Entry, ...]:
+        return tuple(entry for label in ordered for entry in planner.entries(label, owners[label], seeds))
+
+    return tuple((allowance or Allowance()).all_of(make, list(seeds)))
 
 
 def table_entries(
-    table: PublishedTable, scale: str, planner: Planner, seeds: Sequence[int], methods: Methods
+    table: PublishedTable, scale: str, planner: Planner, methods: Methods, seeds: Sequence[int]
 ) -> tuple[Entry, ...]:
     """The runs behind a table's columns. Two columns of one method and different scores share theirs."""
     task, owners = planner.task, label_owners(methods)

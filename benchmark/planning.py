@@ -28,6 +28,7 @@ SMALL_BYTES = 2**25
 PART_OF_A_SET = 0.9
 """Classes differ in size, so that some of them may be a little less than the announced average."""
 RECORD_BYTES = 40_000
+MOST_WEIGHTS = 5 * 10**9
 STATES_PER_CHECKPOINT = 6
 """Weights, momentum, and a second network at the most, of the last epoch saved and of the one before."""
 STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
@@ -88,7 +89,12 @@ def remark_on(task: TaskConfig, loaded: Loaded) -> str:
 
 def check_recipe(task: TaskConfig, facts: Facts) -> None:
     """Whatever would fail every job of a task fails here, before anything runs."""
-    empty_network(task, facts)
+    weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
+    if weights > MOST_WEIGHTS:
+        raise UserError(
+            f"the network has {weights:,} weights on images of {facts.shape[1]}×{facts.shape[2]}; expected at most "
+            f"{MOST_WEIGHTS:,}, as no device holds more: lower network.widths or data.image_size"
+        )
     if facts.num_train - round(task.data.val * facts.num_train) < 2:
         raise UserError(f"data.val = {task.data.val:g} leaves fewer than 2 of {facts.num_train} training images")
     if facts.num_test < 1:

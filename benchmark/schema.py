@@ -3,13 +3,14 @@
 import dataclasses
 import types
 from collections.abc import Mapping
-from math import isfinite
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from benchmark.errors import UserError
+from benchmark.limits import Within, read_number, shown
 from benchmark.names import unknown_name
 
 T = TypeVar("T")
+MOST_ITEMS = 10_000
 
 
 def later(neutral: Any) -> Any:
@@ -25,7 +26,7 @@ def unidentified(default: Any) -> Any:
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """An instance of dataclass `cls`; unknown keys, wrong types and missing values are refused, naming `where`."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     for key in values:
         if key not in fields:
             raise unknown_name(key, fields, f"key in {where}:")
@@ -40,9 +41,12 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
         raise UserError(f"{where}: {error}") from None
 
 
-def coerce(value: Any, hint: Any, where: str) -> Any:
+def coerce(value: Any, hint: Any, where: str, limit: Within | None = None) -> Any:
     """`value` as the type `hint`. Numbers may come as text (from the command line); nothing else is guessed."""
     origin = get_origin(hint)
+    if origin is Annotated:
+        kind, *said = get_args(hint)
+        return coerce(value, kind, where, next((each for each in said if isinstance(each, Within)), None))
     is_config = isinstance(hint, type) and dataclasses.is_dataclass(hint)
     if is_config or origin is dict:
         if not isinstance(value, Mapping):
@@ -54,39 +58,44 @@ def coerce(value: Any, hint: Any, where: str) -> Any:
         inner = next(arg for arg in get_args(hint) if arg is not type(None))
         return None if value is None else coerce(value, inner, where)
     if origin is tuple:
-        items = [part for part in value.strip("[] ").split(",") if part.strip()] if isinstance(value, str) else value
+        items = words_of(value) if isinstance(value, str) else value
         if not isinstance(items, (list, tuple)):
             raise wrong_type(value, "a list", where)
+        if len(items) > MOST_ITEMS:
+            raise UserError(f"{where}: expected at most {MOST_ITEMS:,} values, got {len(items):,}")
         return tuple(coerce(item, get_args(hint)[0], where) for item in items)
-    return coerce_scalar(value, hint, where)
+    return coerce_scalar(value, hint, where, limit)
+
+
+def words_of(text: str) -> list[str]:
+    """A list as the command line has it: `8, 16` or `[8, 16]`."""
+    return [part.strip() for part in text.strip("[] ").split(",") if part.strip()]
 
 
 def coerce_choice(value: Any, choices: tuple[Any, ...], where: str) -> Any:
     if value not in choices:
-        raise unknown_name(str(value), [str(choice) for choice in choices], f"value of {where}:")
+        text = value if isinstance(value, str) else shown(value)
+        raise unknown_name(text, [str(choice) for choice in choices], f"value of {where}:")
     return value
 
 
-def coerce_scalar(value: Any, hint: type, where: str) -> Any:
-    words = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
+def coerce_scalar(value: Any, hint: type, where: str, limit: Within | None = None) -> Any:
+    if hint in (int, float):
+        try:
+            return read_number(value, hint, limit)
+        except ValueError as error:
+            raise UserError(f"{where}: {error}") from None
     if hint is bool and isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if hint is str and isinstance(value, str):
         return value.strip()
     if hint is bool and isinstance(value, bool):
         return value
-    if hint in (int, float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-            if isfinite(number) and (hint is float or number.is_integer()):
-                return hint(number)
-        except (TypeError, ValueError, OverflowError):
-            pass
-    raise wrong_type(value, words[hint], where)
+    raise wrong_type(value, {bool: "true or false", str: "text"}[hint], where)
 
 
 def wrong_type(value: Any, expected: str, where: str) -> UserError:
-    return UserError(f"{where}: expected {expected}, got {value!r}")
+    return UserError(f"{where}: expected {expected}, got {shown(value)}")
 
 
 def check(condition: bool, message: str) -> None:

@@ -7,10 +7,15 @@ from typing import Any
 
 from benchmark.config import OWN_IMAGES, TaskConfig
 from benchmark.errors import UserError
+from benchmark.limits import shown
 from benchmark.names import match_name
 from benchmark.schema import build
 
 CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
+MOST_BYTES = 1_000_000
+MOST_PARENTS = 20
+MOST_LEVELS = 10
+"""Of tables within tables; a task has three."""
 
 
 def task_names() -> list[str]:
@@ -24,6 +29,7 @@ def load_task(name: str, overrides: Iterable[str] = (), defaults: Mapping[str, A
     """
     path = task_path(name)
     tables = extended({**(defaults or {}), **read_task(path, ())}, changes_of(overrides))
+    check_levels(tables, name)
     if "name" in tables:
         raise UserError(f"{name}: a task's name is that of its file; remove 'name'")
     return build(TaskConfig, {**tables, "name": path.stem}, str(name))
@@ -56,18 +62,19 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     path = path.resolve()
     if path in seen:
         raise UserError(f"{path.name} extends itself: {' → '.join(p.name for p in (*seen, path))}")
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+    if len(seen) > MOST_PARENTS:
+        raise UserError(f"{seen[0].name}: more than {MOST_PARENTS} files extend each other; two or three should do")
+    tables = read_tables(path)
     data = tables.get("data")
     if isinstance(data, dict) and isinstance(data.get("path"), str):
         data["path"] = str(path.parent / data["path"])
     parent = tables.pop("extends", None)
     if parent is None:
         return tables
+    if not isinstance(parent, str):
+        raise UserError(f"{path.name}: extends: expected the name of a task, got {shown(parent)}")
     beside = path.parent / f"{parent}.toml"
-    return extended(read_task(beside if beside.is_file() else task_path(str(parent)), (*seen, path)), tables)
+    return extended(read_task(beside if beside.is_file() else task_path(parent), (*seen, path)), tables)
 
 
 def extended(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,6 +94,36 @@ def renamed(base: Mapping[str, Any], top: Mapping[str, Any], table: str, field: 
     return None if new is None or old is None or new == old else str(new)
 
 
+def read_tables(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"expected at most {MOST_BYTES:,} bytes of text, got {path.stat().st_size:,}")
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read {path}: {error}") from None
+    except RecursionError:
+        raise too_deep(str(path)) from None
+    check_levels(tables, str(path))
+    return tables
+
+
+def check_levels(tables: Any, where: str) -> None:
+    """Level by level: what is nested too deeply cannot be walked through by functions that call themselves."""
+    level = [tables]
+    for _ in range(MOST_LEVELS):
+        level = [inner for value in level for inner in inner_values(value)]
+    if level:
+        raise too_deep(where)
+
+
+def inner_values(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def too_deep(where: str) -> UserError:
+    return UserError(f"{where}: expected at most {MOST_LEVELS} tables or lists within each other, got more")
+
+
 def merge(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in top.items():
@@ -103,9 +140,10 @@ def changes_of(overrides: Iterable[str]) -> dict[str, Any]:
         key, equals, value = override.partition("=")
         parts = key.strip().split(".")
         if not equals or not all(parts):
-            raise UserError(f"--set '{override}': expected KEY=VALUE, e.g. --set optimizer.lr=0.05")
+            raise UserError(f"--set {shown(override)}: expected KEY=VALUE, e.g. --set optimizer.lr=0.05")
         nested: Any = value.strip()
         for part in reversed(parts):
             nested = {part: nested}
+        check_levels(nested, "--set")
         changes = merge(changes, nested)
     return changes

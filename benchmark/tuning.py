@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from benchmark.recipe import FIELDS
 from benchmark.stale import torch_of
 from benchmark.store import PREDICTION_VAL, Store, folder_of
 
+MOST_SETTINGS = 10_000
 NOT_SEARCHED = ("data", "eval_batch_size", "evaluate_at", "threads")
 """Fields that say which images judge a trial, or how it runs."""
 
@@ -35,6 +37,11 @@ def find_grid(task: TaskConfig, label: str, owner: str, asked: Sequence[str]) ->
     if not grid:
         raise UserError(
             f"{task.name} has no grid for {label}: add a table [tune.{owner}] to its file, or --grid FIELD=VALUE,VALUE"
+        )
+    if (count := prod(map(len, grid.values()))) > MOST_SETTINGS:
+        raise UserError(
+            f"the grid of {label} has {count:,} settings; expected at most {MOST_SETTINGS:,}, for each is a training: "
+            "name fewer values of fewer fields"
         )
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
@@ -89,6 +96,10 @@ class Tried:
     """The id of its trials before they had images of their own; empty where it was never the same training."""
     recipe: str
     """All but what is searched, as a hash."""
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        return self.entry.jobs
 
 
 def make_trials(

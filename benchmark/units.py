@@ -2,15 +2,21 @@
 
 import re
 
+from benchmark.limits import shown
+
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+MOST_BYTES = 10**15
 
 
 def bytes_from_text(text: str) -> int:
     """`2GB`, `500 MB`, `1.5g`, `0`; powers of 1000."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", text.lower())
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([kmgt]?)b?", text.lower())
     if found is None:
-        raise ValueError(f"expected an amount of memory such as 500MB or 2GB, got '{text}'")
-    return round(float(found[1]) * UNITS[found[2]])
+        raise ValueError(f"expected an amount of memory such as 500MB or 2GB, got {shown(text)}")
+    count = float(found[1]) * UNITS[found[2]]
+    if count > MOST_BYTES:
+        raise ValueError(f"expected at most {MOST_BYTES // 10**12}TB, got {shown(text)}: no machine has more memory")
+    return round(count)
 
 
 def counted(count: int, one: str, several: str = "") -> str:

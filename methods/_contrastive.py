@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from benchmark.limits import Epochs, Positive, Weight, Within
 from benchmark.schema import check, later
 from methods._queues import Keys
 
@@ -188,16 +189,16 @@ class ContrastConfig:
     freezes when full, and so holds features of the first epoch to the end); the label "frozen" is Algorithm 1.
     """
 
-    warmup_epochs: int = 150
+    warmup_epochs: Epochs = 150
     """E_s: epochs of cross-entropy before the momentum encoder is copied and the queues begin to fill. Algorithm 1
     counts epochs from 1, but the paper's grid has E_s = 0: so E_s is a number of epochs."""
     momentum: float = 0.99
     """q of the momentum encoder."""
-    queue_size: int = 3000
+    queue_size: Annotated[int, Within(1, 10**6, "a queue must fit into the memory of a device")] = 3000
     """s, the length of each queue."""
-    weight: float = 1.0
+    weight: Weight = 1.0
     """w of the contrastive loss."""
-    temperature: float = 0.1
+    temperature: Positive = 0.1
     loss_form: Literal["paper", "released"] = "paper"
     queue_policy: Literal["rolling", "freeze", "random"] = "rolling"
     """rolling: every batch is enqueued (the paper's prose); freeze: full queues stay as they are (Algorithm 1);
@@ -206,7 +207,7 @@ class ContrastConfig:
     key_mode: Literal["train", "eval"] = "train"
     anchors: Literal["all", "correct"] = "all"
     weighting: Literal["sr", "sr_outputs", "none"] = "sr"
-    fill_epochs: int = 0
+    fill_epochs: Epochs = 0
     """The loss waits so many epochs after the warm-up while the queues fill; a second public script has 10."""
     negatives: Literal["own", "sc2", "sc3", "supcon"] = "own"
     """own: N(y). sc2: N(y) and other classes. sc3: a draw from other classes. supcon: SupCon's loss and sets."""
@@ -224,9 +225,6 @@ class ContrastConfig:
 
     def __post_init__(self) -> None:
         check(0 <= self.momentum <= 1, f"momentum must lie in [0, 1], got {self.momentum}")
-        check(self.queue_size >= 1, f"queue_size must be at least 1, got {self.queue_size}")
-        check(self.temperature > 0, f"temperature must be positive, got {self.temperature}")
-        check(self.fill_epochs >= 0, f"fill_epochs must not be negative, got {self.fill_epochs}")
         fits = self.negatives != "supcon" or self.loss_form == "paper"
         check(fits, "loss_form = 'released' has no meaning with negatives = 'supcon'")
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, Validation, accuracy
+from benchmark.limits import Weight, Within
 from benchmark.schema import check, later
 from methods._probabilities import confidence, correctness, label_log_probability, other_log_probability
 
@@ -74,8 +75,8 @@ class AdaFocal(Method):
 
     @dataclass(frozen=True)
     class Config:
-        bins: int = 15
-        rate: float = 1.0
+        bins: Annotated[int, Within(2, 1000, "each bin needs validation images")] = 15
+        rate: Weight = 1.0
         """lambda, of the exponential update."""
         switch_threshold: float = 0.2
         """S_th: a gamma smaller than this changes its sign."""
@@ -85,7 +86,6 @@ class AdaFocal(Method):
         """Of the validation images. interpolated: the public code; split: bins of exactly equal mass."""
 
         def __post_init__(self) -> None:
-            check(self.bins >= 2, f"bins must be at least 2, got {self.bins}")
             fits = 0 < self.switch_threshold <= min(-self.lowest, self.highest)
             check(fits, "switch_threshold must be positive, and lie with its negative between lowest and highest")
 

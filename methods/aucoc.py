@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
 from benchmark.interface import Batch, Method, Progress, Step, accuracy
-from benchmark.schema import check
+from benchmark.limits import Weight
 from methods._probabilities import confidence, label_log_probability
 
 SMALLEST_BANDWIDTH = 1e-4
@@ -93,11 +93,8 @@ class AUCOC(Method):
 
     @dataclass(frozen=True)
     class Config:
-        weight: float = 1.0
+        weight: Weight = 1.0
         """lambda; divided by the batch size."""
-
-        def __post_init__(self) -> None:
-            check(self.weight >= 0, f"weight must not be negative, got {self.weight}")
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         logits, _ = self.network(batch.images)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmark.interface import Batch, Progress, Step, Task
+from benchmark.limits import Weight
 from benchmark.prediction import Stored
 from benchmark.schema import check
 from benchmark.scores import Confidence
@@ -36,7 +37,7 @@ class ContrastWithSelfAdaption(ConfidenceAwareContrast, SelfAdaptive):
     @dataclass(frozen=True)
     class Config(ContrastConfig):
         target_momentum: float = 0.9
-        entropy_weight: float = 0.001
+        entropy_weight: Weight = 0.001
         """beta of EM."""
         entropy_form: Literal["entropy", "released"] = "entropy"
         combination: Literal["replace", "add"] = "replace"

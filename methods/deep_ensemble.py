@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from benchmark.interface import Member
-from benchmark.schema import check
+from benchmark.limits import Within
 from methods._ensembles import Ensemble
 
 FURTHER = 1_000_000
@@ -24,11 +24,8 @@ class DeepEnsemble(Ensemble):
 
     @dataclass(frozen=True)
     class Config:
-        size: int = 5
+        size: Annotated[int, Within(2, 1000, "each member is a training of its own")] = 5
         """M, the number of members."""
-
-        def __post_init__(self) -> None:
-            check(2 <= self.size <= 1000, f"size must lie between 2 and 1000, got {self.size}")
 
     @staticmethod
     def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from benchmark.interface import Batch, Progress, Step, accuracy
+from benchmark.limits import Epochs, Positive
 from benchmark.schema import check
 from methods._abstention import AbstentionMethod, abstention_mass
 from methods._probabilities import at_label
@@ -26,8 +27,8 @@ class DeepGamblers(AbstentionMethod):
 
     @dataclass(frozen=True)
     class Config:
-        warmup_epochs: int = 100
-        reward: float = 2.2
+        warmup_epochs: Epochs = 100
+        reward: Positive = 2.2
         """o, between 1 (always abstain) and the number of classes (never)."""
 
         def __post_init__(self) -> None:

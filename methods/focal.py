@@ -1,13 +1,13 @@
 """Focal loss, and "Adaptive Focal": the same with a gamma that depends on the sample."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.schema import check
+from benchmark.limits import Within
 from methods._probabilities import label_log_probability, other_log_probability
 
 
@@ -41,12 +41,9 @@ class Focal(Method):
 
     @dataclass(frozen=True)
     class Config:
-        gamma: float = 3.0
+        gamma: Annotated[float, Within(0, 1000, "every loss would be zero")] = 3.0
         """Of the fixed rule; 0 is cross-entropy."""
         rule: Literal["fixed", "flsd53"] = "fixed"
-
-        def __post_init__(self) -> None:
-            check(self.gamma >= 0, f"gamma must not be negative, got {self.gamma}")
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)

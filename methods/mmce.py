@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.schema import check
+from benchmark.limits import Weight
 from methods._probabilities import confidence, correctness
 
 KERNEL_WIDTH = 0.4
@@ -61,12 +61,9 @@ class MMCE(Method):
 
     @dataclass(frozen=True)
     class Config:
-        weight: float = 2.0
+        weight: Weight = 2.0
         """lambda; its size means something only together with the normaliser."""
         normaliser: Literal["twice", "once", "unweighted"] = "twice"
-
-        def __post_init__(self) -> None:
-            check(self.weight >= 0, f"weight must not be negative, got {self.weight}")
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)

@@ -1,7 +1,7 @@
 """SelectiveNet: a selection head beside the classifier, trained for one coverage at a time."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
+from benchmark.limits import Weight, Within
 from benchmark.prediction import Prediction, Stored
 from benchmark.schema import check, later
 from benchmark.scores import Confidence, softmax_response
@@ -53,11 +54,11 @@ class SelectiveNet(Method):
     class Config:
         coverage: float = 0.8
         """c, set by the task's model_coverages."""
-        penalty: float = 32.0
+        penalty: Weight = 32.0
         """lambda of the coverage constraint."""
         balance: float = 0.5
         """alpha: share of the selective loss; the rest trains an auxiliary classifier on everything."""
-        hidden: int = 512
+        hidden: Annotated[int, Within(1, 65_536, "its weights fit into no memory")] = 512
         risk_form: Literal["paper", "released"] = "paper"
         head_dropout: bool = later(False)
         """All three heads read the features after one dropout, as in both public codes; else the classifier alone."""
@@ -65,7 +66,6 @@ class SelectiveNet(Method):
         def __post_init__(self) -> None:
             check(0 < self.coverage <= 1, f"coverage must lie in (0, 1], got {self.coverage}")
             check(0 <= self.balance <= 1, f"balance must lie in [0, 1], got {self.balance}")
-            check(self.hidden >= 1, f"hidden must be at least 1, got {self.hidden}")
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmark.interface import Batch, Progress, Step, Task, accuracy
+from benchmark.limits import Epochs, Weight
 from benchmark.schema import check
 from methods._abstention import AbstentionMethod, abstention_mass
 from methods._probabilities import at_label
@@ -50,9 +51,9 @@ class SelfAdaptive(AbstentionMethod):
 
     @dataclass(frozen=True)
     class Config:
-        warmup_epochs: int = 60
+        warmup_epochs: Epochs = 60
         target_momentum: float = 0.9
-        entropy_weight: float = 0.0
+        entropy_weight: Weight = 0.0
         """beta; 0 is SAT, anything else SAT+EM."""
         entropy_form: Literal["entropy", "released"] = "entropy"
 

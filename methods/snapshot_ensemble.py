@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from benchmark.interface import Member
+from benchmark.limits import Within
 from benchmark.schema import check
 from methods._ensembles import Ensemble
 
@@ -24,17 +25,15 @@ class SnapshotEnsemble(Ensemble):
 
     @dataclass(frozen=True)
     class Config:
-        cycles: int = 5
+        cycles: Annotated[int, Within(1, 1000, "a prediction is kept of each cycle")] = 5
         """M, the number of cycles of the training."""
-        last: int = 0
+        last: Annotated[int, Within(0, 1000, "there are no more cycles")] = 0
         """Only the last so many snapshots are averaged; 0 = all."""
-        lr: float = 0.0
+        lr: Annotated[float, Within(0, 10**4, "no training survives such steps")] = 0.0
         """alpha_0, the rate at the start of each cycle; 0 = the task's own."""
 
         def __post_init__(self) -> None:
-            check(self.cycles >= 1, f"cycles must be at least 1, got {self.cycles}")
             check(0 <= self.last <= self.cycles, f"last must lie between 0 and cycles, got {self.last}")
-            check(self.lr >= 0, f"lr must not be negative, got {self.lr}")
 
     @staticmethod
     def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
+from benchmark.limits import Positive, Weight
 from benchmark.schema import check
 from methods._probabilities import correctness
 
@@ -54,14 +55,12 @@ class SoftAvUC(Method):
     class Config:
         threshold: float = 0.1
         """kappa: the share of the largest entropy from which a sample counts as uncertain."""
-        temperature: float = 0.1
-        weight: float = 1.0
+        temperature: Positive = 0.1
+        weight: Weight = 1.0
         normaliser: Literal["log_classes", "classes"] = "log_classes"
 
         def __post_init__(self) -> None:
             check(0 < self.threshold < 1, f"threshold must lie between 0 and 1, got {self.threshold}")
-            check(self.temperature > 0, f"temperature must be positive, got {self.temperature}")
-            check(self.weight >= 0, f"weight must not be negative, got {self.weight}")
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)

@@ -1,14 +1,14 @@
 """Soft ECE: cross-entropy plus the expected calibration error with soft bins, which has a gradient."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.schema import check
+from benchmark.limits import Positive, Weight, Within
 from methods._probabilities import confidence, correctness
 
 
@@ -56,19 +56,13 @@ class SoftECE(Method):
 
     @dataclass(frozen=True)
     class Config:
-        bins: int = 15
-        temperature: float = 0.01
+        bins: Annotated[int, Within(1, 1000, "each bin needs images of a batch")] = 15
+        temperature: Positive = 0.01
         """Of the memberships; towards 0 the bins become hard."""
-        norm: float = 2.0
+        norm: Annotated[float, Within(1, 100, "a power so high is the maximum")] = 2.0
         """p."""
-        weight: float = 1.0
+        weight: Weight = 1.0
         form: Literal["binned", "label_binned", "no_gradient"] = "binned"
-
-        def __post_init__(self) -> None:
-            check(self.bins >= 1, f"bins must be at least 1, got {self.bins}")
-            check(self.temperature > 0, f"temperature must be positive, got {self.temperature}")
-            check(self.norm >= 1, f"norm must be at least 1, got {self.norm}")
-            check(self.weight >= 0, f"weight must not be negative, got {self.weight}")
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)

@@ -32,7 +32,7 @@ def jobs(name: str, scale: str = "paper") -> dict[str, Job]:
     (table,) = load_tables([name])
     task = load_task(table.task + {"paper": "", "cpu": "-cpu"}[scale])
     planner = Planner(task, REGISTRY, "hash")
-    return {entry.label: entry.jobs[0] for entry in table_entries(table, scale, planner, [0], REGISTRY)}
+    return {entry.label: entry.jobs[0] for entry in table_entries(table, scale, planner, REGISTRY, [0])}
 
 
 def plain(label: str, task: str = "cifar100", **settings: object) -> Job:

@@ -177,7 +177,7 @@ def test_what_a_step_carries_is_put_together_or_refused() -> None:
     [
         (["--methods", "sr", "mmce", "soft-ece"], "the loss of MMCE, Soft ECE couples the samples of a batch"),
         (["--set", "sync_batchnorm=true"], "sync_batchnorm of tiny needs GPUs"),
-        (["--gpus-per-job", "0"], "--gpus-per-job: expected a whole number of at least 1"),
+        (["--gpus-per-job", "0"], "--gpus-per-job: expected a whole number from 1 to 64"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

@@ -283,7 +283,7 @@ def test_a_node_with_other_code_is_noticed(tiny: Path, tmp_path: Path, monkeypat
     ("words", "message"),
     [
         (["--set", "resources.cpus=64"], "no node of the cluster has 64 CPU, which a job of tiny takes"),
-        (["--set", "resources.cpus=-1"], "cpus must not be negative"),
+        (["--set", "resources.cpus=-1"], "cpus: expected a number from 0 to 4,096"),
         (["--ray", "nowhere:1"], "no Ray cluster at 'nowhere:1'"),
         (["--ray", "auto"], "no Ray cluster at 'auto'"),
         (["--ray", "somewhere"], "--ray somewhere: expected nothing, auto, HOST:PORT or ray://HOST:PORT"),

@@ -73,7 +73,7 @@ def test_grids_that_cannot_be() -> None:
         with pytest.raises(UserError, match="expected FIELD=VALUE,VALUE"):
             read_grid([text])
     task = load_task("digits")
-    with pytest.raises(UserError, match="expected a finite number"):
+    with pytest.raises(UserError, match="expected a number from 0 to 1,000,000, got 'nan'"):
         tried(task, "CCL-SC", [{"weight": "nan"}])
     with pytest.raises(UserError, match="trained for one coverage at a time"):
         tried(task, "SelectiveNet", [{"hidden": 8}])
@@ -429,7 +429,7 @@ def test_fields_of_the_task_are_searched_and_written_out(tmp_path: Path) -> None
     assert {each.name for each in (results / "tune").glob("*.toml")} == {path.name, "tiny-tuned.toml"}
     for grid, message in {
         "optimizer.rl=1": "did you mean 'lr'",
-        "optimizer.lr=fast": "expected a finite number",
+        "optimizer.lr=fast": "expected a number from 1e-12 to 10,000",
     }.items():
         refused = run_here(*common, "--grid", grid)
         assert (refused.returncode, message in refused.stderr) == (2, True), grid

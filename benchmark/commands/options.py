@@ -2,14 +2,15 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchmark.cache import Folders
 from benchmark.config import TaskConfig, check_coverages
 from benchmark.errors import UserError
 from benchmark.files import say
+from benchmark.limits import SEEDS, Within, read_number
 from benchmark.names import match_name
 from benchmark.post_hoc import POST_HOC
 from benchmark.remote import place
@@ -19,33 +20,35 @@ from benchmark.units import bytes_from_text
 if TYPE_CHECKING:
     from benchmark.planning import Found
 
+T = TypeVar("T")
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
 
 
-def positive(text: str) -> int:
-    return whole(text, 1)
+def refusing(read: Callable[[str], T]) -> Callable[[str], T]:
+    """A type of options: what `read` says is wrong, argparse says."""
+
+    def read_option(text: str) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read_option
 
 
-def not_negative(text: str) -> int:
-    return whole(text, 0)
+def whole(limit: Within) -> Callable[[str], int]:
+    return refusing(lambda text: int(read_number(text, int, limit)))
 
 
-def whole(text: str, least: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got '{text}'")
+@refusing
+def coverage(text: str) -> float:
+    number = float(read_number(text, float))
+    check_coverages([number])
     return number
 
 
-def coverage(text: str) -> float:
-    try:
-        check_coverages([float(text)])
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return float(text)
+num_seeds = whole(SEEDS)
+amount = refusing(bytes_from_text)
 
 
 def score_name(text: str) -> str:
@@ -150,13 +153,6 @@ def add_set(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.NAME.FIELD=0.5",
     )
-
-
-def amount(text: str) -> int:
-    try:
-        return bytes_from_text(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_data_folders(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from benchmark import render
@@ -16,7 +17,7 @@ from benchmark.commands.options import (
     asked_settings,
     default_seeds,
     folders_of,
-    positive,
+    num_seeds,
     read_tasks,
     tell_of_data,
 )
@@ -30,6 +31,7 @@ from benchmark.units import counted
 
 if TYPE_CHECKING:
     from benchmark.jobs import Entry, Methods, Suite
+    from benchmark.planner import Allowance
     from benchmark.published import PublishedTable
 
 HELP = "the paper's tables with your own numbers beside the published ones"
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="paper",
         help="the published tasks (default; need a GPU), or their small siblings '-cpu', whose figures do not compare",
     )
-    parser.add_argument("--seeds", type=positive, metavar="N", help="seeds 0..N-1 (default: as many as the paper's)")
+    parser.add_argument("--seeds", type=num_seeds, metavar="N", help="seeds 0..N-1 (default: as many as the paper's)")
     add_results(parser)
     add_test_options(parser)
     add_data_folders(parser)
@@ -103,10 +105,13 @@ class Grid:
 def make_grids(
     tables: "Sequence[PublishedTable]", arguments: argparse.Namespace, methods: "Methods", folders: Folders
 ) -> list[Grid]:
+    from benchmark.planner import Allowance
+
     by_task: dict[str, list[PublishedTable]] = {}
+    allowance = Allowance()
     for table in tables:
         by_task.setdefault(table.task, []).append(table)
-    return [make_grid(name, wanted, arguments, methods, folders) for name, wanted in by_task.items()]
+    return [make_grid(name, wanted, arguments, methods, folders, allowance) for name, wanted in by_task.items()]
 
 
 def make_grid(
@@ -115,6 +120,7 @@ def make_grid(
     arguments: argparse.Namespace,
     methods: "Methods",
     folders: Folders,
+    allowance: "Allowance",
 ) -> Grid:
     """Everything about the tables of one task checked before anything runs."""
     from benchmark.jobs import Suite
@@ -131,7 +137,7 @@ def make_grid(
     entries: list[Entry] = []
     manifests = []
     for table in tables:
-        own = table_entries(table, arguments.scale, planner, seeds, methods)
+        own = allowance.all_of(partial(table_entries, table, arguments.scale, planner, methods), seeds)
         shown = table_manifest(table, arguments.scale, task, data.remark)
         entries_shown = [entry_of_manifest(entry) for entry in own]
         manifests.append({**shown, "torch": installed_torch(), "entries": entries_shown})

@@ -2,15 +2,16 @@
 
 import argparse
 import json
-import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmark.cache import Folders
+from benchmark.commands.options import refusing
 from benchmark.commands.reading import is_under_version_control
 from benchmark.errors import UserError
+from benchmark.limits import Within, read_number, shown
 from benchmark.names import canonical, match_name
 from benchmark.schedule import Device
 from benchmark.store import Store
@@ -41,43 +42,48 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICES",
         help='with --dry-run: simulate the run on these devices, e.g. "8xA100" or "8xA100,4xL4", and draw it',
     )
-    pair: dict[str, Any] = {"nargs": "+", "type": named_number, "default": []}
+    pair: dict[str, Any] = {"nargs": "+", "default": []}
     parser.add_argument(
         "--step-seconds",
         metavar="TASK=SECONDS",
         help="with --dry-run: what a step takes, where it is not to be measured, e.g. cifar100=0.031 imagenet=0.42",
+        type=named_number(Within(1e-9, 86_400, "a step takes less than a day")),
         **pair,
     )
     parser.add_argument(
         "--speed",
         metavar="DEVICE=FACTOR",
         help="with --cluster: how fast a device is, where the step times hold for 1 (default), e.g. L4=0.4",
+        type=named_number(Within(1e-6, 10**6, "no device is so much faster than another")),
         **pair,
     )
     parser.add_argument(
-        "--price", metavar="DEVICE=PRICE", help="with --cluster: of an hour of a device, e.g. A100=1.80 L4=0.70", **pair
+        "--price",
+        metavar="DEVICE=PRICE",
+        help="with --cluster: of an hour of a device, e.g. A100=1.80 L4=0.70",
+        type=named_number(Within(1e-6, 10**6, "no hour costs more")),
+        **pair,
     )
 
 
 def device_counts(text: str) -> list[tuple[int, str]]:
     """`8xA100,4xL4` → how many of which."""
-    parts = [re.fullmatch(r"\s*([1-9]\d*)\s*[x×]\s*(\w[\w.+ -]*?)\s*", part) for part in text.split(",")]
+    parts = [re.fullmatch(r"\s*([1-9][0-9]{0,8})\s*[x×]\s*(\w[\w.+ -]*?)\s*", part) for part in text.split(",")]
     found = [(int(part[1]), part[2]) for part in parts if part]
     if len(found) < len(parts) or sum(count for count, _ in found) > MOST_DEVICES:
         expected = f"up to {MOST_DEVICES} devices such as 8xA100 or 8xA100,4xL4"
-        raise argparse.ArgumentTypeError(f"expected {expected}, got '{text}'")
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {shown(text)}")
     return found
 
 
-def named_number(text: str) -> tuple[str, float]:
-    name, _, number = text.rpartition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not name.strip() or not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected NAME=NUMBER with a number above 0, got '{text}'")
-    return name, value
+def named_number(limit: Within) -> Callable[[str], tuple[str, float]]:
+    def read(text: str) -> tuple[str, float]:
+        name, _, number = text.rpartition("=")
+        if not name.strip():
+            raise ValueError(f"expected NAME=NUMBER, got {shown(text)}")
+        return name, read_number(number, float, limit)
+
+    return refusing(read)
 
 
 def check_plan(arguments: argparse.Namespace) -> None:

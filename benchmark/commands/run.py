@@ -18,11 +18,11 @@ from benchmark.commands.options import (
     asked_settings,
     default_seeds,
     folders_of,
-    not_negative,
-    positive,
+    num_seeds,
     read_standards,
     read_tasks,
     tell_of_data,
+    whole,
 )
 from benchmark.commands.plan import add_plan, check_plan, needs_data, show_plan
 from benchmark.commands.tables import make_parts, try_report, write_tables
@@ -31,6 +31,7 @@ from benchmark.config import TaskConfig
 from benchmark.earlier import needed_plugin, with_earlier
 from benchmark.errors import UserError
 from benchmark.files import Damaged
+from benchmark.limits import Within
 from benchmark.names import canonical, labels_named, match_labels
 from benchmark.recipe import recipe_of
 from benchmark.schema import identity
@@ -39,12 +40,14 @@ from benchmark.store import Store
 
 if TYPE_CHECKING:
     from benchmark.jobs import Entry, Methods, Suite
+    from benchmark.planner import Allowance
 
 MakeRegistry = Callable[[Sequence[Path]], "Methods"]
 
 HELP = "train what is missing of a grid and write its tables (the default command)"
 DEFAULT_TASKS = ("digits", "gaussians")
 """Need no download and finish in minutes."""
+SEED = Within(0, 2**32 - 1, "it names a stream of random numbers, and any other does as well")
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -62,9 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     seeds = parser.add_mutually_exclusive_group()
     seeds.add_argument(
-        "--seeds", type=positive, metavar="N", help="seeds 0..N-1 (default: the task's own number, usually 5)"
+        "--seeds", type=num_seeds, metavar="N", help="seeds 0..N-1 (default: the task's own number, usually 5)"
     )
-    seeds.add_argument("--seed-list", nargs="+", type=not_negative, metavar="SEED", help="these seeds")
+    seeds.add_argument("--seed-list", nargs="+", type=whole(SEED), metavar="SEED", help="these seeds")
     add_table_options(parser)
     add_data_folders(parser)
     add_speed(parser)
@@ -80,12 +83,14 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
     check_plan(arguments)
     if any(override.strip().startswith("bound.") for override in arguments.set) and not arguments.track_bound:
         raise UserError("--set bound.… is for --track-bound; add --track-bound, or leave it out")
+    from benchmark.planner import Allowance
+
     folders = folders_of(arguments)
     methods = make_registry(arguments.plugin)
-    names = arguments.datasets or DEFAULT_TASKS
+    names, allowance = arguments.datasets or DEFAULT_TASKS, Allowance()
     tasks, standards = read_tasks(names, arguments, arguments.set), read_standards(names, arguments)
     store = Store(arguments.results)
-    made = [make_suite(task, standards[task.name], arguments, methods, folders) for task in tasks]
+    made = [make_suite(task, standards[task.name], arguments, methods, folders, allowance) for task in tasks]
     suites = [suite_as_found(suite, store) for suite in made]
     if arguments.dry_run:
         return show_plan(suites, store, arguments, methods, folders)
@@ -120,7 +125,12 @@ def keep_manifest(manifest: dict[str, Any], store: Store) -> None:
 
 
 def make_suite(
-    task: TaskConfig, standard: TaskConfig, arguments: argparse.Namespace, methods: "Methods", folders: Folders
+    task: TaskConfig,
+    standard: TaskConfig,
+    arguments: argparse.Namespace,
+    methods: "Methods",
+    folders: Folders,
+    allowance: "Allowance",
 ) -> "Suite":
     """The grid of one task, everything about it checked before anything runs."""
     from benchmark.jobs import Suite
@@ -137,7 +147,8 @@ def make_suite(
     data = find_data(task, folders, required=needs_data(task, arguments))
     check_recipe(task, data.facts)
     tell_of_data(task, data, arguments)
-    entries = plan(task, labels, dict.fromkeys(seeds), methods, data.sha256, arguments.max_steps, standard)
+    distinct, steps = dict.fromkeys(seeds), arguments.max_steps
+    entries = plan(task, labels, distinct, methods, data.sha256, steps, standard, allowance)
     for entry in entries:
         if entry.reason:
             print(f"{task.name} {entry.label}: {entry.reason}; its column stays empty", file=sys.stderr)

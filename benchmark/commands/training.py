@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cache import Folders
-from benchmark.commands.options import amount, not_negative, positive
+from benchmark.commands.options import amount, whole
 from benchmark.errors import UserError
 from benchmark.files import say
+from benchmark.limits import Within
 from benchmark.remote import Mirror, patience
 from benchmark.store import Store
 from benchmark.units import counted
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 
 FINISHED = ("done", "diverged")
 BRING_SECONDS = 60.0
+MOST_WORKERS = 1024
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
     add_placing(parser)
     parser.add_argument(
         "--retries",
-        type=not_negative,
+        type=whole(Within(0, 100, "what dies so often does not come to an end")),
         default=1,
         metavar="N",
         help="how often to try a job again whose process died, e.g. for lack of memory (default: 1)",
@@ -41,7 +43,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-steps",
-        type=positive,
+        type=whole(Within(1, 10**6, "it is for a try; leave it out to train")),
         default=0,
         metavar="N",
         help="only a few steps and evaluation batches of each job, and one seed unless you name some, to try a "
@@ -65,7 +67,7 @@ def add_placing(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=not_negative,
+        type=whole(Within(0, MOST_WORKERS, "no machine holds so many processes")),
         metavar="N",
         help="jobs at a time, each in a process of its own (default: one per GPU, or one per core); 0: one after the "
         "other in this process, for a debugger; results do not depend on it",
@@ -85,14 +87,14 @@ def add_sharing(parser: argparse.ArgumentParser) -> None:
     """Several jobs on a GPU, or several GPUs for a job."""
     parser.add_argument(
         "--jobs-per-device",
-        type=positive,
+        type=whole(Within(1, 64, "no GPU holds so many processes")),
         default=1,
         metavar="N",
         help="jobs that share a GPU, where one is too small to fill it (default: 1)",
     )
     parser.add_argument(
         "--gpus-per-job",
-        type=positive,
+        type=whole(Within(1, 64, "no machine has more GPUs")),
         default=1,
         metavar="N",
         help="train each job on N GPUs (on the CPU: in N processes); batch and learning rate stay those of the task "

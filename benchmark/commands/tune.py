@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from benchmark.commands.options import (
     add_set,
     add_speed,
     folders_of,
-    positive,
+    num_seeds,
     read_tasks,
     tell_of_data,
 )
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_set(parser)
     seeds = "seeds 0..N-1 of each trial, whose mean counts (default: 1)"
-    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help=seeds)
+    parser.add_argument("--seeds", type=num_seeds, default=1, metavar="N", help=seeds)
     add_results(parser)
     add_plugins(parser)
     add_data_folders(parser)
@@ -94,7 +95,7 @@ class Search:
 def make_search(arguments: argparse.Namespace, methods: "Methods", store: Store) -> Search:
     """The grid as a suite on the task with a part of its training images held out."""
     from benchmark.jobs import Suite
-    from benchmark.planner import Planner, check_settings, label_owners
+    from benchmark.planner import Allowance, Planner, check_settings, label_owners
     from benchmark.planning import check_recipe, find_data
     from benchmark.tuning import as_found, find_grid, make_trials, value_at, without_idle_validation
 
@@ -121,7 +122,8 @@ def make_search(arguments: argparse.Namespace, methods: "Methods", store: Store)
 
     names = [override.partition("=")[0].strip() for override in arguments.set]
     always = {name: value_at(task, name) for name in names}
-    made = make_trials(planner_with, methods, label, trials, range(arguments.seeds), always)
+    make = partial(make_trials, planner_with, methods, label, trials, always=always)
+    made = Allowance().all_of(make, range(arguments.seeds))
     tried = as_found(made, store)
     entries = tuple(each.entry for each in tried)
     trial_task = planner_with({}).task
