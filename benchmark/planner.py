@@ -126,7 +126,7 @@ class Planner:
     def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
         method = self.methods.get(owner)
         members = members_of(method, config, seed, self.task.epochs)
-        needs = tuple(self.member(label, method, member, seed) for member in members)
+        needs = tuple(self.needs(label, method, members, seed))
         warmup = warmup_epochs(self.task, label, method, config, self.methods.names())
         return Job(
             self.task,
@@ -161,6 +161,17 @@ class Planner:
         first = next(iter(trained.labels))
         return self.job(first, name, resolve_config(self.task, first, name, trained), seed)
 
+    def needs(self, label: str, method: type[Contestant], members: Sequence[Member], seed: int) -> Iterator[Job]:
+        """The trainings of its members; several states of one training are one job."""
+        made: dict[tuple[str, int, int], Job] = {}
+        for member in members:
+            key = member.method, member.seed, id(member.recipe)
+            if key not in made:
+                made[key] = self.member(label, method, member, seed)
+            if member.epoch not in (None, *made[key].task.evaluate_at):
+                raise UserError(f"{label} needs epoch {member.epoch} of '{member.method}'; name it in evaluate_at too")
+            yield made[key]
+
     def member(self, label: str, method: type[Contestant], member: Member, seed: int) -> Job:
         """A training that another job needs, as the grid itself would make it but for its recipe."""
         if member.method not in self.methods.names():
@@ -171,8 +182,6 @@ class Planner:
         if issubclass(method, Method) and (method.extra_outputs or trained.extra_outputs):
             raise UserError(f"{label} starts from '{member.method}': neither may have outputs beyond the classes")
         planner = replace(self, task=changed_recipe(self.task, member.recipe, label))
-        if member.epoch not in (None, *planner.task.evaluate_at):
-            raise UserError(f"{label} needs epoch {member.epoch} of '{member.method}'; name it in evaluate_at too")
         first = next(iter(trained.labels))
         config = resolve_config(planner.task, first, member.method, trained)
         job = planner.job(first, member.method, config, member.seed)
@@ -183,6 +192,8 @@ class Planner:
 
 def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:
     """The task with some of its fields replaced; in a table of settings, only the values that are named."""
+    if not changes:
+        return task
     values = dict(vars(task))
     for name, value in changes.items():
         old = getattr(task, name, None)

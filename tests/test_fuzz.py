@@ -2,13 +2,15 @@
 
 import contextlib
 import io
+import resource
 import string
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from benchmark.cli import main, parse
@@ -17,6 +19,34 @@ from benchmark.errors import UserError
 from benchmark.tasks import load_task, task_names
 from run_all import make_registry
 from tests.conftest import TINY
+
+MEMORY = 2 * 10**9
+"""Bytes that the tests of this file may take beyond what the process has when they begin."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def limited_memory() -> Iterator[None]:
+    """What eats memory fails a test, and not the machine.
+
+    The limit is on written data: of addresses, which a torch for GPUs reserves without end, there may be any number.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        yield  # nowhere but on Linux is the limit kept
+        return
+    used = 1024 * int(next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmData:")))
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = [used + MEMORY, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(wanted), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit is kept on Linux")
+def test_the_memory_of_these_tests_is_limited() -> None:
+    with pytest.raises(MemoryError):
+        bytearray(2 * MEMORY)
+
 
 QUIETLY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -49,7 +79,10 @@ def test_a_task_with_some_of_its_text_changed(tmp_path: Path, data: st.DataObjec
     load_text(TINY[:start] + middle + TINY[end:], tmp_path)
 
 
-SCALARS = st.one_of(st.booleans(), st.integers(), st.floats(), st.text(max_size=12), st.sampled_from(["", "-1"]))
+LARGE = [2**31, 10**10, 10**22, 1e300, 5e-324]
+SCALARS = st.one_of(
+    st.booleans(), st.integers(), st.floats(), st.text(max_size=12), st.sampled_from(["", "-1", "1_0", "٣", *LARGE])
+)
 NAMES = st.text(string.ascii_letters, min_size=1)
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=5
@@ -76,6 +109,8 @@ KEYS += [(table, key) for table in ("data", "network", "augment", "optimizer") f
 
 @QUIETLY
 @given(st.sampled_from(KEYS), VALUES)
+@example((None, "seeds"), 10**10)
+@example((None, "epochs"), 10**12)
 def test_any_value_of_any_key(tmp_path: Path, key: tuple[str | None, str], value: Any) -> None:
     tables = {name: dict(table) if isinstance(table, dict) else table for name, table in PLAIN.items()}
     (tables if key[0] is None else tables[key[0]])[key[1]] = value

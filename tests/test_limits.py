@@ -197,6 +197,22 @@ def test_blanks_within_lists_and_around_the_sign_are_no_part_of_a_number() -> No
     assert load_task("digits", ["network.widths = [8, 16]", "epochs = 300"]).network.widths == (8, 16)
 
 
+def test_a_schedule_too_large_to_draw_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmark.commands.plan.MOST_SCHEDULED", 3)
+    words = ["--datasets", "digits", "--methods", "sr", "--dry-run", "--cluster", "2xA", "--step-seconds", "digits=1"]
+    result = run_here(*words, "--seeds", 4, "--results", tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--cluster: expected at most 3 jobs to simulate and draw, got 4; ask for fewer seeds" in result.stderr
+
+
+def test_many_states_of_one_training_are_planned_once() -> None:
+    """The number of cycles is a number too: 1,000 of them were 1,000 jobs of 1,000 checked epochs each."""
+    task = load_task("digits", ["epochs=1000", "method.snapshot_ensemble.cycles=1000"])
+    (entry,) = plan(task, ["Snapshot ensemble"], [0], REGISTRY, "hash")
+    needs = entry.jobs[0].needs
+    assert (len(needs), len({id(need) for need in needs})) == (1000, 1)
+
+
 def test_the_edges_are_within() -> None:
     limit = Within(2, 5, "five is a lot")
     assert [read_number(str(value), int, limit) for value in (2, 5)] == [2, 5]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from benchmark.forecast import Outlook
     from benchmark.jobs import Job, Methods, Suite
 
-MOST_DEVICES = 1000
+MOST_DEVICES, MOST_SCHEDULED = 1000, 5000
 NEEDS = {"dry_run": ("json", "probe", "cluster", "step_seconds", "speed", "price"), "cluster": ("speed", "price")}
 """Options without which others mean nothing."""
 
@@ -160,6 +160,12 @@ def simulated(outlooks: "Sequence[Outlook]", store: Store, arguments: argparse.N
     from benchmark.forecast import simulate_all
     from benchmark.planning import describe_schedule
 
+    count = sum(len(outlook.to_run) for outlook in outlooks)
+    if count > MOST_SCHEDULED:
+        raise UserError(
+            f"--cluster: expected at most {MOST_SCHEDULED:,} jobs to simulate and draw, got {count:,}; ask for fewer "
+            "seeds, methods or tasks"
+        )
     forecast = simulate_all(outlooks, devices_of(arguments), arguments.jobs_per_device)
     described = describe_schedule(forecast)
     if forecast.schedule.placed and not is_under_version_control(store.root):
