@@ -4,7 +4,8 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -29,6 +30,8 @@ COMMANDS = (
     "doctor",
 )
 """Each a module of benchmark.commands; `run` is meant when none is named."""
+
+SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Parser(argparse.ArgumentParser):
@@ -79,12 +82,26 @@ def with_dashes(word: str) -> str:
     return flag.replace("_", "-") + equals + value
 
 
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Python processes that are started meanwhile, by whomever, take no module from the folder one stands in."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
+
+
 def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
     """Run a command; `make_registry(plugins)` brings in the methods, which the core does not know."""
     try:
         arguments = parse(argv, examples)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")
-        with raised_termination(), mirrored(arguments):
+        with raised_termination(), safe_path(), mirrored(arguments):
             return int(command.run(arguments, make_registry))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from benchmark.errors import Unreachable, UserError, brief
 from benchmark.interrupts import raised_termination
 
 CONNECT_SECONDS = 5.0
+ROOT = Path(__file__).resolve().parent.parent
 TOKEN = Path("~/.ray/auth_token")
 
 
@@ -30,7 +31,8 @@ def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
     else:
         how["address"] = reachable(address)
     try:
-        ray.init(**how)
+        with chdir(ROOT):  # Ray has its workers import from the folder where it is started
+            ray.init(**how)
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise no_cluster(address, brief(error)) from None
     try:

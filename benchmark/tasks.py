@@ -30,6 +30,7 @@ def load_task(name: str, overrides: Iterable[str] = (), defaults: Mapping[str, A
     path = task_path(name)
     tables = extended({**(defaults or {}), **read_task(path, ())}, changes_of(overrides))
     check_levels(tables, name)
+    place_data(tables, Path.cwd())
     if "name" in tables:
         raise UserError(f"{name}: a task's name is that of its file; remove 'name'")
     return build(TaskConfig, {**tables, "name": path.stem}, str(name))
@@ -65,9 +66,7 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     if len(seen) > MOST_PARENTS:
         raise UserError(f"{seen[0].name}: more than {MOST_PARENTS} files extend each other; two or three should do")
     tables = read_tables(path)
-    data = tables.get("data")
-    if isinstance(data, dict) and isinstance(data.get("path"), str):
-        data["path"] = str(path.parent / data["path"])
+    place_data(tables, path.parent)
     parent = tables.pop("extends", None)
     if parent is None:
         return tables
@@ -92,6 +91,13 @@ def renamed(base: Mapping[str, Any], top: Mapping[str, Any], table: str, field: 
     """The name that `top` gives where `base` has another."""
     old, new = (tables[table].get(field) if isinstance(tables.get(table), Mapping) else None for tables in (base, top))
     return None if new is None or old is None or new == old else str(new)
+
+
+def place_data(tables: dict[str, Any], folder: Path) -> None:
+    """A path to data is meant from where it is written: a job may run elsewhere."""
+    data = tables.get("data")
+    if isinstance(data, dict) and isinstance(data.get("path"), str) and data["path"]:
+        data["path"] = str(folder / data["path"])
 
 
 def read_tables(path: Path) -> dict[str, Any]:

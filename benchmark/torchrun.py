@@ -97,7 +97,7 @@ def started(job: Job, context: Context) -> "Iterator[Connection[Any, Any]]":
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from benchmark.torchrun import agent; agent()", str(theirs.fileno())],
+            [sys.executable, "-P", "-c", "from benchmark.torchrun import agent; agent()", str(theirs.fileno())],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.PIPE,

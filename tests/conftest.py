@@ -144,6 +144,18 @@ def tiny(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def hostile(tmp_path: Path) -> Iterator[Path]:
+    """A folder to stand in, with modules of the names that are imported; none may be."""
+    folder, proof = tmp_path / "hostile", tmp_path / "executed"
+    text = f"with open({str(proof)!r}, 'a') as file:\n    file.write(__name__ + ' ')\nraise SystemExit(66)\n"
+    for name in ("benchmark", "methods", "multiprocessing", "numpy", "ray", "torch"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(text)
+    yield folder
+    assert not proof.exists(), f"{proof.read_text()}of the current folder was executed"
+
+
 @pytest.fixture(scope="session")
 def registry() -> Registry:
     return Registry()

@@ -315,7 +315,7 @@ CASES = [
     (["--datasets", "{own.toml}"], "class folder '.*dog' has no image"),
     (["prepare", "{own.toml}"], "class folder '.*dog' has no image"),
     (["--datasets", "{own.toml}", "--dry-run"], "class folder '.*dog' has no image"),
-    (["--datasets", "{own.toml}", "--set", "data.path=no/where"], "'no/where' does not exist"),
+    (["--datasets", "{own.toml}", "--set", "data.path=no/where"], "/no/where' does not exist"),
     (["--datasets", "{own.toml}", "--set", "data.classes=3"], r"has 2 class folders, expected 3"),
     (["--datasets", "{pathless.toml}"], "needs the path of your data"),
     (["--data-budget", "lots"], "expected an amount of memory such as 500MB or 2GB, got 'lots'"),

@@ -232,14 +232,16 @@ def test_a_job_is_stopped_and_resumed_with_another_number(tiny: Path, tmp_path: 
     assert [line.endswith(", 2 ranks") for line in environments] == [False, True]
 
 
-def test_a_grid_on_two_ranks_each(tiny: Path, tmp_path: Path) -> None:
-    """What trains is trained by two, what trains nothing is computed by one; each test image is predicted once."""
+def test_a_grid_on_two_ranks_each(tiny: Path, tmp_path: Path, hostile: Path) -> None:
+    """What trains is trained by two, what trains nothing is computed by one; each test image is predicted once.
+
+    Neither the worker, nor the process that starts the ranks, nor a rank takes a module from where one stands.
+    """
     common = ("--datasets", tiny, "--methods", "sr", "mc-dropout", "--seeds", 1, "--reference", "sr")
     settings = ("--set", "eval_batch_size=70", "--set", "network.dropout=0.01")
     assert run_here(*common, *settings, "--results", tmp_path / "one").returncode == 0
-    result = run_all(
-        *common, *settings, "--results", tmp_path / "two", "--gpus-per-job", 2, "--device", "cpu", "--workers", 1
-    )
+    words = ("--results", tmp_path / "two", "--gpus-per-job", 2, "--device", "cpu", "--workers", 1)
+    result = run_all(*common, *settings, *words, cwd=hostile)
     assert result.returncode == 0, result.stderr
     one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
     folders = [path.parent.relative_to(two.root) for path in sorted(two.root.rglob("record.json"))]

@@ -58,6 +58,12 @@ def test_a_local_ray_gives_the_same_bits(tmp_path: Path) -> None:
     assert not (tmp_path / "ray" / ATTEMPTS).exists()
 
 
+def test_no_worker_takes_a_module_from_where_one_stands(tiny: Path, tmp_path: Path, hostile: Path) -> None:
+    words = ["--datasets", tiny, "--methods", "sr", "--seeds", 1, "--max-steps", 1, "--results", tmp_path / "ray"]
+    result = run_all(*words, "--ray", "--workers", 1, cwd=hostile)
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_job_on_several_ranks(tiny: Path, tmp_path: Path) -> None:
     words = ["--datasets", tiny, "--methods", "sr", "--seeds", 1, "--gpus-per-job", 2, "--device", "cpu"]
     result = run_all(*words, "--results", tmp_path / "ray", "--ray", "--workers", 1)
