@@ -1,8 +1,9 @@
-"""The state of a training, saved at epoch ends and brought back."""
+"""The state of a training, saved and brought back."""
 
 import io
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -13,14 +14,18 @@ import torch
 from benchmark.files import Damaged, say
 from benchmark.jobs import Job
 from benchmark.provenance import environment
+from benchmark.pulse import Interrupted
 from benchmark.stale import installed_torch, torch_of
 from benchmark.store import CHECKPOINT, Store, snapshot_name
 from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
 
+MOST_TIME_SPENT = 0.02
+"""On saving within epochs: some states are large, and take long to write."""
+
 
 @dataclass
 class Checkpoints:
-    """Saves the state of a training at epoch ends, at most once per `checkpoint_seconds`, and brings it back."""
+    """Saves the state of a training, at most once per `checkpoint_seconds`, and brings it back."""
 
     trainer: Trainer
     store: Store
@@ -36,7 +41,10 @@ class Checkpoints:
         self.checksums: dict[str, str] = {}
         self.started = self.saved = time.monotonic()
         self.branched: Job | None = None
+        self.saved_at: tuple[int, int] | None = None
+        self.saving_took = 0.0
         self.paces: dict[str, list[float]] = {}
+        self.in_epochs = 0.0
         self.peak_bytes = 0
         self.operators: set[str] = set()
         self.aside = 0.0
@@ -45,22 +53,31 @@ class Checkpoints:
         """Time spent on the job, earlier attempts included as far as they were saved, without what only watches it."""
         return self.seconds_before + time.monotonic() - self.started - self.aside
 
+    def note_epoch(self, phase: str, first: int, seconds: float) -> float:
+        """Of an epoch that was trained from its step `first` on; returns what a whole one takes."""
+        self.in_epochs += seconds
+        steps = len(self.trainer.data.batch_sizes(self.trainer.job.task.batch_size))
+        if first >= steps:
+            return seconds  # all but its end had been trained before
+        self.paces.setdefault(phase, []).append(seconds / (steps - first))
+        return seconds * steps / (steps - first)
+
     def step_seconds(self) -> dict[str, float]:
         """Of each phase that was trained here: the median epoch, validation included, by its number of steps.
 
         Of all ranks together, for whoever reckons with the hours of devices.
         """
-        steps = len(self.trainer.data.batch_sizes(self.trainer.job.task.batch_size))
-        return {phase: self.trainer.ranks.size * median(seconds) / steps for phase, seconds in self.paces.items()}
+        return {phase: self.trainer.ranks.size * median(seconds) for phase, seconds in self.paces.items()}
 
     def restore(self) -> State:
         """From the first that can be used; else from the beginning. Only the first rank looks, and tells the others."""
         ranks = self.trainer.ranks
         state, payload = self.first_usable() if ranks.is_first else (None, None)
         payload = ranks.told(payload)
-        if state is not None:
-            return state
-        return state_from_plain(self.trainer, read_plain(payload)) if payload else self.trainer.start()
+        if state is None:
+            state = state_from_plain(self.trainer, read_plain(payload)) if payload else self.trainer.start()
+        self.saved_at = (state.epoch, state.step)
+        return state
 
     def first_usable(self) -> tuple[State | None, bytes | None]:
         for payload, maker, ours in self.candidates():
@@ -115,15 +132,29 @@ class Checkpoints:
         """For others to branch off. Which epoch was best so far counts from their own first epoch."""
         self.write(replace(state, best=None), self.trainer.job.snapshot_folder, snapshot_name(state.epoch))
 
-    def save_if_due(self, state: State) -> bool:
-        due = time.monotonic() - self.saved >= self.trainer.job.task.checkpoint_seconds
-        if due:
+    @contextmanager
+    def saving(self, state: State) -> Iterator[None]:
+        """Save where a training stands when it is interrupted, if that is not saved already."""
+        try:
+            yield
+        except Interrupted:
+            if self.saved_at != (state.epoch, state.step):
+                self.save(state)
+            raise
+
+    def save_if_due(self, state: State, at_least: float = 0.0) -> None:
+        if time.monotonic() - self.saved >= max(self.trainer.job.task.checkpoint_seconds, at_least):
             self.save(state)
-        return due
+
+    def save_within(self, state: State) -> None:
+        """Within an epoch: a process that dies need not cost a long one."""
+        self.save_if_due(state, at_least=self.saving_took / MOST_TIME_SPENT)
 
     def save(self, state: State) -> None:
+        started = time.monotonic()
         self.write(state, self.folder, CHECKPOINT)
-        self.saved = time.monotonic()
+        self.saved, self.saved_at = time.monotonic(), (state.epoch, state.step)
+        self.saving_took = self.saved - started
 
     def write(self, state: State, folder: Path, name: str) -> None:
         if self.trainer.ranks.is_first:

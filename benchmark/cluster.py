@@ -58,8 +58,9 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
 
         def watch(event: Event) -> None:
             nonlocal stopping
-            with suppress(Unreachable):  # it goes with the next
-                send()
+            if event.kind != "step":
+                with suppress(Unreachable):  # it goes with the next
+                    send()
             stopping = told(board, attempt, event.kind, event.values)
 
         event = outcome(job, context, device, watch, lambda: stopping)

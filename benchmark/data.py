@@ -96,8 +96,9 @@ class DataSet:
         augmentation: AugmentConfig,
         num_views: int,
         rows_of: Callable[[int], slice] = slice,
+        first: int = 0,
     ) -> Iterator[Batch]:
-        """The training batches of an epoch: order and augmentation depend on (seed, epoch) alone.
+        """The training batches of an epoch from the `first` on: order and augmentation depend on (seed, epoch) alone.
 
         `rows_of` says which rows of a batch with so many to make; they are those of the whole batch.
         """
@@ -105,7 +106,7 @@ class DataSet:
         positions = [order[start:end] for start, end in batch_bounds(len(order), batch_size)]
         rows = [rows_of(len(batch)) for batch in positions]
         wanted = [batch[some] for batch, some in zip(positions, rows, strict=True)]
-        for step, take in enumerate(self.train.pixels.fetch(wanted)):
+        for step, take in enumerate(self.train.pixels.fetch(wanted[first:]), first):
             sizes = self.train.pixels.sizes(positions[step])
             random = rng.generator(seed, "augmentation", epoch, step)
             draws = [draw(augmentation, sizes, random).part(rows[step]) for _ in range(num_views)]

@@ -14,12 +14,13 @@ from benchmark.devices import device_lost, free_memory, out_of_memory
 from benchmark.errors import DeviceLost, NoRoom
 from benchmark.files import NO_ROOM, cannot_write
 from benchmark.jobs import Job
+from benchmark.pulse import Interrupted, Report
 from benchmark.remote import Mirror
-from benchmark.runner import Context, Interrupted, run_job
+from benchmark.runner import Context, run_job
 from benchmark.torchrun import RankLost, run_on_ranks
 from benchmark.trainer import Diverged
 
-Kind = Literal["started", "epoch", "busy", "retried", "stopped", "done", "diverged", "failed"]
+Kind = Literal["started", "step", "epoch", "busy", "retried", "stopped", "done", "diverged", "failed"]
 ENDS = ("done", "diverged", "failed")
 TO_LOWER = (
     "lower --data-budget, --jobs-per-device or --workers, then run the same command again; a smaller batch "
@@ -40,7 +41,7 @@ class Event:
 
 Watch = Callable[[Event], None]
 Asked = Callable[[], bool]
-"""Whether a person wants the run to stop at the next epoch's end."""
+"""Whether a person wants the run to stop as soon as what it has is saved."""
 
 
 class Stop(Exception):
@@ -205,13 +206,16 @@ def run_watched(job: Job, context: Context, device: str, watch: Watch, asked: As
 
 
 def outcome(job: Job, context: Context, device: str, watch: Watch, asked: Asked) -> Event:
-    def report(values: dict[str, Any]) -> bool:
-        watch(Event("epoch", job, values))
-        return asked()
+    def told_as(kind: Kind) -> Report:
+        def report(values: dict[str, Any]) -> bool:
+            watch(Event(kind, job, values))
+            return asked()
+
+        return report
 
     try:
         run = run_on_ranks if shared_by_ranks(job, context) else run_job
-        run(job, context, torch.device(device), report)
+        run(job, context, torch.device(device), told_as("epoch"), beat=told_as("step"))
         return Event("done", job)
     except (Stop, NoRoom):
         raise

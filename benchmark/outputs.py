@@ -68,12 +68,13 @@ class Outputs:
         test = self.store.read_prediction(self.folder, name, self.checksums[name])
         return measure(test, method.scores(test.prediction))
 
-    def write_epoch(self, method: Method, epoch: int) -> None:
-        """The test and validation predictions of an unfinished training."""
-        data = self.trainer.data
-        self.write(method, data.test, at_epoch(self.trainer.job.measured, epoch))
-        if data.val is not None:
-            self.write(method, data.val, at_epoch(PREDICTION_VAL, epoch))
+    def write_due(self, method: Method, epochs_done: int) -> None:
+        """The test and validation predictions that an unfinished training owes, be it for an interruption."""
+        splits = {self.trainer.job.measured: self.trainer.data.test, PREDICTION_VAL: self.trainer.data.val}
+        for epoch in (epoch for epoch in self.epochs if epoch <= epochs_done):
+            for name, split in splits.items():
+                if split is not None and at_epoch(name, epoch) not in self.checksums:
+                    self.write(method, split, at_epoch(name, epoch))
 
     def write(self, method: Method, split: Split, name: str) -> Evidence:
         found = self.trainer.predict(method, split, features=self.keep_features)

@@ -3,8 +3,8 @@
 import contextlib
 import itertools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +25,13 @@ from benchmark.onlooker import Onlooker
 from benchmark.outputs import Outputs, heading
 from benchmark.preprocessing import DIGITS
 from benchmark.provenance import codes_of, environment, process_age, provenance
+from benchmark.pulse import Interrupted, Pulse, Report, silent
 from benchmark.ranks import ALONE, Ranks
 from benchmark.store import HISTORY, Store, snapshot_name
 from benchmark.trainer import Diverged, State, Trainer, network_of, trainable
 
-Report = Callable[[dict[str, Any]], object]
-"""Called after each epoch with the numbers a person wants to see; what it returns is true to stop there."""
-
 JOBS_HERE = itertools.count()
 """How many jobs this process has begun. The first bears its start, and all that is loaded or translated only once."""
-
-
-class Interrupted(Exception):
-    """Asked to stop, a job has saved its last epoch and goes no further."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +69,12 @@ class Context:
         return (Onlooker if self.onlooker else Store)(self.results, self.base)
 
 
-def run_job(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks = ALONE) -> None:
+def run_job(
+    job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks = ALONE, beat: Report = silent
+) -> None:
     """From a description to a record; continues from the last checkpoint, and does nothing for a finished job.
 
+    `report` hears of each epoch when it ends, `beat` now and then of what goes on within; either may say to stop.
     A training that diverges raises Diverged, and its record says so: it would diverge again. The job is claimed.
     Where several ranks run it, each calls this.
     """
@@ -91,14 +88,15 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report, ra
     age, started = 0.0 if next(JOBS_HERE) else process_age(), time.monotonic()
     device = prepare_device(job.task, device)
     method = context.methods.get(job.method)
+    pulse = Pulse(beat, can_stop=ranks.size == 1)
     if job.until:
-        train_trunk(job, context, device, report, ranks)
+        train_trunk(job, context, device, report, ranks, pulse)
         return
     try:
         if issubclass(method, Derived):
             record = combine(job, method, store)
         else:
-            record = train(job, context, device, report, ranks)
+            record = train(job, context, device, report, ranks, pulse)
     except Diverged as error:
         made = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
         left = {"checksums": curve_checksum(job.folder, store), "provenance": provenance() | made}
@@ -113,20 +111,23 @@ def run_job(job: Job, context: Context, device: torch.device, report: Report, ra
         store.tidy(job.folder)
 
 
-def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks) -> dict[str, Any]:
+def train(
+    job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse
+) -> dict[str, Any]:
     """Train, or take over what another job trained; predict and measure. Returns the record, to be written last."""
     store, owner = context.store, job.needs[0] if job.takes_over else job
     if job.takes_over:
         finished(store, owner)
-    trainer = Trainer(owner, context.methods, load_data(job, context, device, ranks), device, ranks)
+    trainer = Trainer(owner, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
     saver = Checkpoints(trainer, store, job.folder, context.only_fresh)
     epochs = () if job.takes_over else job.task.evaluate_at  # of the training it takes over only the end is its own
     outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs, saver.checksums)
-    state = run_epochs(saver, report, outputs, track_bound=context.track_bound)
+    state = run_epochs(saver, report, pulse, outputs, track_bound=context.track_bound)
     method = trainer.chosen(state)
     if job.takes_over:
         method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
-    record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
+    with saver.saving(state):
+        record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
     if not job.task.data.mean:
         measured = {"mean": trainer.data.mean, "std": trainer.data.std}
         record["measured"] = {
@@ -139,7 +140,7 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
         saver.save(state)
     spent = {
         "seconds": saver.seconds(),
-        "epochs_seconds": sum(map(sum, saver.paces.values())) + saver.aside,
+        "epochs_seconds": saver.in_epochs + saver.aside,
         "environments": saver.environments,
         "codes": codes_of(job, [(owner, saver.codes)]),
         "weights_kept": context.keep_weights,
@@ -157,15 +158,15 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
     return {**record, "checksums": outputs.checksums, "provenance": {**provenance(), **spent}}
 
 
-def train_trunk(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks) -> None:
+def train_trunk(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> None:
     """The warm-up of other jobs. If it diverges, they will find out by themselves."""
     store = context.store
     if all(store.has_checkpoint(job.folder, snapshot_name(epoch)) for epoch in job.snapshots):
         return
-    trainer = Trainer(job, context.methods, load_data(job, context, device, ranks), device, ranks)
+    trainer = Trainer(job, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
     saver = Checkpoints(trainer, store, job.folder, context.only_fresh)
     with contextlib.suppress(Diverged):
-        run_epochs(saver, report, track_bound=context.track_bound)
+        run_epochs(saver, report, pulse, track_bound=context.track_bound)
     store.remove_checkpoint(job.folder)
 
 
@@ -180,37 +181,47 @@ def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) ->
 
 
 def run_epochs(
-    saver: "Checkpoints", report: Report, outputs: Outputs | None = None, *, track_bound: bool = False
+    saver: Checkpoints, report: Report, pulse: Pulse, outputs: Outputs | None = None, *, track_bound: bool = False
 ) -> State:
-    """From where a job stands to its last epoch. A snapshot is there before its epoch is reported or saved."""
+    """From where a job stands to its last epoch. Interrupted, it saves where it stands."""
     trainer, job = saver.trainer, saver.trainer.job
     state = saver.restore()
+    if outputs is not None:
+        with saver.saving(state):
+            outputs.write_due(state.method, state.epoch)
     while state.epoch < job.last_epoch:
-        before, started = state.epoch, time.monotonic()
-        try:
-            with undetermined_operators(saver.operators):
-                state = trainer.run_epoch(state)
-        except Diverged:
-            saver.store.write_history(saver.folder, state.history)
-            raise
-        saver.paces.setdefault(phase_of(job, before), []).append(time.monotonic() - started)
-        saver.peak_bytes = max(saver.peak_bytes, used_memory(trainer.device))
-        if track_bound:
-            started = time.monotonic()
-            state.history[-1] |= follow_bound(trainer, state)
-            saver.aside += time.monotonic() - started
-        if state.epoch in job.snapshots:
-            saver.save_snapshot(state)
-        if outputs is not None:
-            for epoch in outputs.epochs:
-                if before < epoch <= state.epoch:
-                    outputs.write_epoch(state.method, epoch)
-        saved = saver.save_if_due(state)
-        if trainer.ranks.told(report({**state.history[-1], "epochs_done": state.epoch})):
-            if not saved:
-                saver.save(state)
-            raise Interrupted
+        state = trainer.in_phase(state)
+        pulse.between = partial(saver.save_within, state)
+        with saver.saving(state):
+            seconds = timed_epoch(saver, state, track_bound=track_bound)
+            if state.epoch in job.snapshots:  # before it is reported or saved
+                saver.save_snapshot(state)
+            if outputs is not None:
+                outputs.write_due(state.method, state.epoch)
+            saver.save_if_due(state)
+            told = {**state.history[-1], "epochs_done": state.epoch, "seconds": seconds}
+            if trainer.ranks.told(report(told)):
+                raise Interrupted
     return state
+
+
+def timed_epoch(saver: Checkpoints, state: State, *, track_bound: bool) -> float:
+    """Train an epoch, or the rest of one; returns the seconds of a whole one."""
+    trainer = saver.trainer
+    before, first, started = state.epoch, state.step, time.monotonic()
+    try:
+        with undetermined_operators(saver.operators):
+            trainer.run_epoch(state)
+    except Diverged:
+        saver.store.write_history(saver.folder, state.history)
+        raise
+    seconds = saver.note_epoch(phase_of(trainer.job, before), first, time.monotonic() - started)
+    saver.peak_bytes = max(saver.peak_bytes, used_memory(trainer.device))
+    if track_bound:
+        started = time.monotonic()
+        state.history[-1] |= follow_bound(trainer, state)
+        saver.aside += time.monotonic() - started
+    return seconds
 
 
 def follow_bound(trainer: Trainer, state: State) -> dict[str, float]:

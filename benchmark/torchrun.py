@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from tempfile import TemporaryDirectory
@@ -30,8 +31,9 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from benchmark.ahead import watch_parent
 from benchmark.devices import BACKENDS, enter, has_streams
 from benchmark.jobs import Job
+from benchmark.pulse import Interrupted, Report, silent
 from benchmark.ranks import Team
-from benchmark.runner import Context, Interrupted, Report, run_job
+from benchmark.runner import Context, run_job
 from benchmark.store import LOG
 from benchmark.trainer import Diverged
 
@@ -69,7 +71,7 @@ class Lost:
     died: bool
 
 
-def run_on_ranks(job: Job, context: Context, device: torch.device, report: Report) -> None:
+def run_on_ranks(job: Job, context: Context, device: torch.device, report: Report, *, beat: Report = silent) -> None:
     """`run_job` by as many ranks as the context says, on this device and those that follow. It ends in the same ways,
     or with RankLost."""
     ended, lost = None, None
@@ -82,7 +84,8 @@ def run_on_ranks(job: Job, context: Context, device: torch.device, report: Repor
             elif isinstance(said, Lost):
                 lost = said
             else:
-                connection.send(bool(report(said)))
+                is_beat, values = said
+                connection.send(bool((beat if is_beat else report)(values)))
     if ended is None or (lost is not None and lost.died and not ended.is_common()):
         raise RankLost(lost.reason if lost else "its ranks ended without a word")
     if ended.error is not None:
@@ -164,14 +167,15 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
         device = enter(torch.device(first.type, (first.index or 0) + ranks.rank))
     dist.init_process_group(BACKENDS[first.type], timeout=SILENCE)
 
-    def report(values: dict[str, Any]) -> object:
+    def tell(is_beat: bool, values: dict[str, Any]) -> object:
         if ranks.is_first:
-            connection.send(values)
+            connection.send((is_beat, values))
         return ranks.is_first and connection.recv()
 
     ended = Ended()
     try:
-        run_job(job, replace(context, onlooker=not ranks.is_first), device, report, ranks)
+        context = replace(context, onlooker=not ranks.is_first)
+        run_job(job, context, device, partial(tell, False), ranks, beat=partial(tell, True))
     except Exception as error:
         ended = Ended(sendable(error), f"rank {ranks.rank} of {ranks.size}: {traceback.format_exc()}")
     if ranks.is_first or not ended.is_common():

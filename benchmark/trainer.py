@@ -32,12 +32,15 @@ class Diverged(Exception):
 
 @dataclass
 class State:
-    """Everything a checkpoint holds. `epoch` is the number of finished epochs."""
+    """Everything a checkpoint holds. `epoch` is the number of finished epochs, `step` that of steps in the next."""
 
     method: Method
     optimizer: torch.optim.Optimizer
     scaler: torch.amp.GradScaler | None = None
     epoch: int = 0
+    step: int = 0
+    sums: Sums = field(default_factory=dict)
+    """Of loss and logs over the steps of the running epoch; they stay on the device until it ends."""
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Any] | None = None
     """Right validation images and state of the best epoch so far, where the task tests that one."""
@@ -55,6 +58,10 @@ def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: f
     return base
 
 
+def unheard(done: int, of: int, epoch: int | None = None) -> None:
+    """The sign of life of a training that nobody watches."""
+
+
 @dataclass(frozen=True)
 class Trainer:
     """Trains one job on one data set."""
@@ -64,6 +71,8 @@ class Trainer:
     data: DataSet
     device: torch.device
     ranks: Ranks = ALONE
+    pulse: Callable[..., None] = unheard
+    """Called after each step, and after each batch that is predicted. It may raise: the state can be saved then."""
 
     def start(self) -> State:
         """The state before the first epoch. Every method of a seed starts from the same network."""
@@ -119,18 +128,24 @@ class Trainer:
         new.scaler, new.epoch, new.history, new.best = state.scaler, state.epoch, state.history, state.best
         return new
 
+    def in_phase(self, state: State) -> State:
+        """The state as its epoch wants it: when the warm-up is over, the method itself takes its place."""
+        due = 0 < state.epoch == self.job.warmup_epochs
+        is_own = type(state.method) is trainable(self.methods, self.job.method)
+        return self.branch(state) if due and not is_own else state
+
     def run_epoch(self, state: State) -> State:
-        """One epoch, with the phase change before it where it is due. Raises Diverged on a loss that is not finite."""
-        if 0 < state.epoch == self.job.warmup_epochs:
-            state = self.branch(state)
-        sums = self.ranks.means(self.train_epoch(state))
+        """One epoch, or the rest of it, in its phase. Raises Diverged on a loss that is not finite."""
+        state = self.in_phase(state)
+        self.train_epoch(state)
+        sums = self.ranks.means(state.sums)
         means = {name: total / count for name, (total, count) in sums.items()}
         means |= state.method.health()
         row = {"epoch": float(state.epoch), **{name: float(mean) for name, mean in means.items()}}
         state.history.append(row)
         if not math.isfinite(row["loss"]):
             raise Diverged(f"the loss is {row['loss']} in epoch {state.epoch}")
-        state.epoch = self.epoch_after(state.epoch)
+        state.epoch, state.step, state.sums = self.epoch_after(state.epoch), 0, {}
         return state
 
     def epoch_after(self, epoch: int) -> int:
@@ -139,24 +154,25 @@ class Trainer:
             return epoch + 1
         return self.job.warmup_epochs if epoch < self.job.warmup_epochs else self.job.task.epochs
 
-    def train_epoch(self, state: State) -> Sums:
-        """Sums of loss and logs over the steps; they stay on the device until the epoch ends."""
+    def train_epoch(self, state: State) -> None:
+        """The steps that are left of an epoch, and its end."""
         task, seed, epoch, method = self.job.task, self.job.seed, state.epoch, state.method
         sizes = self.data.batch_sizes(task.batch_size)
-        num_steps = min(len(sizes), self.job.max_steps or len(sizes))
-        sums: Sums = {}
+        num_steps, first = min(len(sizes), self.job.max_steps or len(sizes)), state.step
         method.train()
         steps = self.ranks.steps(method, seed, sizes)
-        batches = self.data.batches(task.batch_size, seed, epoch, task.augment, method.num_views, self.ranks.rows)
-        for step_index, batch in zip(range(num_steps), batches, strict=False):
+        how = (task.augment, method.num_views, self.ranks.rows, first)
+        batches = self.data.batches(task.batch_size, seed, epoch, *how)
+        for step_index, batch in zip(range(first, num_steps), batches, strict=False):
             progress = Progress(epoch, task.epochs, step_index, num_steps)
             rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
             for group in state.optimizer.param_groups:
                 group["lr"] = rate
-            accumulate(sums, take_step(steps, state.optimizer, batch, seed, progress, state.scaler))
+            accumulate(state.sums, take_step(steps, state.optimizer, batch, seed, progress, state.scaler))
+            state.step = step_index + 1
+            self.pulse(state.step, num_steps, epoch)
         self.ranks.agree(method)
         self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
-        return sums
 
     def validates(self, method: Method) -> bool:
         """Whether it looks at the validation images after each epoch, where there are some."""
@@ -193,6 +209,7 @@ class Trainer:
                 rng.reseed(self.job.seed, "evaluation noise", 0, index)
                 part = method.predict(images)
                 parts.append(part if features else Prediction(part.logits, None, part.aux))
+                self.pulse(len(parts), len(dealt))
         aux = {name: torch.cat([part.aux[name] for part in parts]) for name in parts[0].aux}
         kept = [part.features for part in parts if part.features is not None]
         mine = Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
@@ -260,6 +277,8 @@ def state_to_plain(state: State) -> dict[str, Any]:
     }
     return {
         "epoch": state.epoch,
+        "step": state.step,
+        "sums": state.sums,
         "history": state.history,
         "best": state.best,
         "method": state.method.state_dict(),
@@ -270,14 +289,17 @@ def state_to_plain(state: State) -> dict[str, Any]:
 
 def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
     """The state that `state_to_plain` described, in the phase its epoch belongs to."""
-    state = trainer.start()
-    if 0 < trainer.job.warmup_epochs < plain["epoch"]:
+    state, warmup = trainer.start(), trainer.job.warmup_epochs
+    step = plain.get("step", 0)  # checkpoints of before were all made at the end of an epoch
+    if warmup and (plain["epoch"], step) > (warmup, 0):
         state = trainer.branch(state)
     state.method.load_state_dict(plain["method"])
     load_optimizer(state, plain["optimizer"])
     if state.scaler is not None and plain["scaler"] is not None:
         state.scaler.load_state_dict(plain["scaler"])
     state.epoch, state.history, state.best = plain["epoch"], plain["history"], plain["best"]
+    state.step = step
+    state.sums = {name: (total.to(trainer.device), count) for name, (total, count) in plain.get("sums", {}).items()}
     return state
 
 

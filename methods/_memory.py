@@ -26,6 +26,7 @@ class ContrastiveMemory(nn.Module):
     """Key encoder and queues, the loss of a batch against them, and how both move on."""
 
     active_steps: Tensor
+    at_rest: Tensor
 
     def __init__(self, network: nn.Module, task: Task, config: ContrastConfig) -> None:
         super().__init__()
@@ -41,8 +42,9 @@ class ContrastiveMemory(nn.Module):
             self.negatives.fill_with_noise(task.num_classes)
         self.register_buffer("active_steps", torch.zeros((), dtype=torch.long))
         self.listed: tuple[list[Tensor], list[Tensor], list[Tensor]] | None = None
+        self.register_buffer("at_rest", torch.zeros((), dtype=torch.bool))
         self.resting = False
-        self.register_load_state_dict_post_hook(ContrastiveMemory.rest)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_post_hook(ContrastiveMemory.rest_as_saved)  # type: ignore[no-untyped-call]
         self.contrast = config.contrast()
         self.accepts = QUEUE_POLICIES[config.queue_policy]
         self.momentum_now = MOMENTUM_CADENCES[config.momentum_cadence]
@@ -52,6 +54,16 @@ class ContrastiveMemory(nn.Module):
     def rest(self, *_: object) -> None:
         """Between epochs, where reading a value costs nothing: frozen queues that are full need no more keys."""
         self.resting = self.config.queue_policy in FROZEN and bool(self.full())
+        self.at_rest.fill_(self.resting)
+
+    def rest_as_saved(self, keys: Any) -> None:
+        """Queues that became full within the epoch rest at its end; what was saved before this was, was saved there."""
+        absent = [name for name in keys.missing_keys if name.endswith("at_rest")]
+        for name in absent:
+            keys.missing_keys.remove(name)
+        if absent:
+            self.rest()
+        self.resting = bool(self.at_rest)
 
     def active(self, progress: Progress) -> Tensor:
         """The loss waits until both queues have been filled once, and for its epoch."""

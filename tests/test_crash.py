@@ -253,21 +253,21 @@ def test_sigterm_keeps_the_last_checkpoint(stage: Stage, tmp_path: Path, workers
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_ctrl_c_once_saves_the_epoch_and_twice_does_not_wait(stage: Stage, tmp_path: Path, workers: int) -> None:
-    """No checkpoint is due for long: only the first Ctrl-C makes the job save one."""
+def test_ctrl_c_once_saves_the_step_and_twice_does_not_wait(stage: Stage, tmp_path: Path, workers: int) -> None:
+    """No checkpoint is due for long: only the first Ctrl-C makes the job save one, after the step it is in."""
     stage.prepare("time.sleep(2 if epoch == 1 else 60 if epoch == 2 and once() else 0)", 1, checkpoint_seconds=1000)
     process = stage.start("--workers", workers)
     stage.wait_for(lambda: len(stage.seen()) == 2, process)
     os.killpg(process.pid, signal.SIGINT)
     stderr = finish(process, 130).splitlines()
-    assert stderr[-2:] == ["stopping when this epoch is done and saved; Ctrl-C again stops at once",
+    assert stderr[-2:] == ["stopping as soon as each job has saved where it stands; Ctrl-C again stops at once",
                            "interrupted; the same command continues from here"]  # fmt: skip
     process = stage.start("--workers", workers)
     stage.wait_for(lambda: (stage.folder / "asked").exists(), process)
     started = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     time.sleep(1)
-    assert process.poll() is None, "waits for the epoch"
+    assert process.poll() is None, "waits for the step"
     os.killpg(process.pid, signal.SIGINT)
     finish(process, 130)
     assert time.monotonic() - started < 30

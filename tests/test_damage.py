@@ -15,7 +15,8 @@ from benchmark.files import Damaged
 from benchmark.jobs import Job
 from benchmark.learning import read_curve
 from benchmark.planner import plan
-from benchmark.runner import Context, Interrupted, run_job
+from benchmark.pulse import Interrupted
+from benchmark.runner import Context, run_job
 from benchmark.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
 from benchmark.tasks import load_task
 from benchmark.trunks import share_warmups

@@ -16,7 +16,8 @@ from benchmark.data import prepare
 from benchmark.determinism import set_precision, undetermined_operators
 from benchmark.devices import device_lost, out_of_memory
 from benchmark.networks import Network, build_network
-from benchmark.runner import Context, Interrupted, run_job
+from benchmark.pulse import Interrupted
+from benchmark.runner import Context, run_job
 from benchmark.store import Store
 from benchmark.trainer import Trainer, trained
 from benchmark.transfer import upload, upload_together

@@ -16,8 +16,9 @@ from benchmark.data import prepare
 from benchmark.devices import choose_devices
 from benchmark.errors import UserError
 from benchmark.networks import Network
+from benchmark.pulse import Interrupted
 from benchmark.ranks import ALONE, Ranks, Team, each_tensor, parts_of
-from benchmark.runner import Context, Interrupted, run_job
+from benchmark.runner import Context, run_job
 from benchmark.store import Store
 from benchmark.torchrun import run_on_ranks
 from benchmark.trainer import Trainer
