@@ -4,62 +4,24 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmark.jobs import Job
 from benchmark.launch import Event, Stop
+from benchmark.pace import Pace
+
+SILENCE_SECONDS, SILENCE_SHARE = 10.0, 0.01
+"""Where there is no live line, a plain one breaks a silence of so long; or of such a share of the time so far, for
+nobody reads a log of days line by line."""
+COST_SHARE = 0.02
+"""Of the time that may go into looking ahead."""
 
 
 def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-@dataclass
-class Pace:
-    """Epochs to go, and what an epoch of each task has taken so far."""
-
-    jobs: Sequence[Job]
-
-    def __post_init__(self) -> None:
-        self.running: set[Path] = set()
-        self.at_a_time = 1
-        self.to_go = {job.folder: job.epochs for job in self.jobs}
-        self.last_seen = dict.fromkeys(self.to_go, 0.0)
-        self.seconds = {job.task.name: 0.0 for job in self.jobs}
-        self.epochs = {job.task.name: 0 for job in self.jobs}
-
-    def started(self, job: Job) -> None:
-        self.running.add(job.folder)
-        self.at_a_time = max(self.at_a_time, len(self.running))
-        self.last_seen[job.folder] = time.monotonic()
-
-    def epoch(self, job: Job, epochs_done: int) -> None:
-        now, left = time.monotonic(), job.last_epoch - epochs_done
-        self.seconds[job.task.name] += now - self.last_seen[job.folder]
-        # A trial of a few steps leaps over epochs; a resumed job begins in the middle, but trains one at a time.
-        self.epochs[job.task.name] += self.to_go[job.folder] - left if job.max_steps else 1
-        self.last_seen[job.folder] = now
-        self.to_go[job.folder] = left
-
-    def stopped(self, job: Job) -> None:
-        self.running.discard(job.folder)
-
-    def finished(self, job: Job) -> None:
-        self.stopped(job)
-        self.to_go[job.folder] = 0
-
-    def eta(self) -> str:
-        """Until the last job ends; a task not seen yet counts at the mean of the others."""
-        seen = sum(self.epochs.values())
-        if not seen:
-            return "not known yet"
-        typical = sum(self.seconds.values()) / seen
-        each = {name: self.seconds[name] / count if count else typical for name, count in self.epochs.items()}
-        return duration(sum(self.to_go[job.folder] * each[job.task.name] for job in self.jobs) / self.at_a_time)
 
 
 @dataclass
@@ -70,12 +32,19 @@ class Watcher:
     quiet: bool = False
     verbose: bool = False
     fail_fast: bool = False
+    workers: int = 1
+    """Jobs at a time, as far as that is known."""
+    tables: bool = False
+    """Whether tables and report follow."""
     failures: list[tuple[Job, str]] = field(default_factory=list)
     finished: int = 0
     shared: bool = False
 
     def __post_init__(self) -> None:
-        self.pace = Pace(self.jobs)
+        self.pace = Pace(self.jobs, self.workers, tables=self.tables)
+        self.began = self.spoke = time.monotonic()
+        self.end: float | None = None
+        self.look_again = self.began
         self.live = sys.stderr.isatty() and not self.quiet
         layout = f"{{n_fmt}}/{{total_fmt}} {'job' if len(self.jobs) == 1 else 'jobs'} |{{bar:8}}| {{desc}}"
         self.bar = tqdm(total=len(self.jobs), disable=not self.live, leave=False, dynamic_ncols=True, bar_format=layout)
@@ -83,6 +52,9 @@ class Watcher:
     def __call__(self, event: Event) -> None:
         if event.kind == "started":
             self.pace.started(event.job)
+            self.show(f"{event.job.name}: begun")
+        elif event.kind == "step":
+            self.within_epoch(event)
         elif event.kind == "epoch":
             self.after_epoch(event)
         elif event.kind == "stopped":
@@ -91,18 +63,48 @@ class Watcher:
             self.beside_another()
         elif event.kind == "retried":
             self.pace.stopped(event.job)
-            self.bar.write(f"{event.job.name}: {event.values['reason']}; trying again", file=sys.stderr)
+            self.say(f"{event.job.name}: {event.values['reason']}; trying again")
         else:
             self.after_job(event)
 
+    def say(self, line: str) -> None:
+        self.bar.write(line, file=sys.stderr)
+        self.spoke = time.monotonic()
+
+    def show(self, line: str) -> None:
+        self.bar.set_description_str(" | ".join(filter(None, [self.eta(), line])))
+
+    def eta(self) -> str:
+        """Looked up anew at most once a second, for a long line of jobs takes its time."""
+        now = time.monotonic()
+        if now >= self.look_again or self.end is None:
+            left, started = self.pace.seconds_left(), time.perf_counter()
+            self.end = None if left is None else now + left
+            self.look_again = now + max(1.0, (time.perf_counter() - started) / COST_SHARE)
+        return "" if self.end is None else f"ETA {duration(max(self.end - now, 0.0))}"
+
+    def within_epoch(self, event: Event) -> None:
+        job, values = event.job, event.values
+        done, of, rate = values["done"], values["of"], values["rate"]
+        if values["epoch"] is not None:
+            self.pace.within(job, values["epoch"], done / of, of / rate if rate else None)
+        elif rate:
+            self.pace.predicting(job, (of - done) / rate)
+        line = step_line(job, **values)
+        self.show(line)
+        now = time.monotonic()
+        silence = max(SILENCE_SECONDS, SILENCE_SHARE * (now - self.began))
+        if not (self.live or self.quiet) and now - self.spoke >= silence:
+            self.say(", ".join(filter(None, [line, self.eta()])))
+
     def after_epoch(self, event: Event) -> None:
         job, done = event.job, int(event.values["epochs_done"])
-        self.pace.epoch(job, done)
+        self.pace.epoch(job, done, event.values.get("seconds"))
         accuracy = f" acc {event.values['accuracy']:.1%}" if "accuracy" in event.values else ""
         line = f"{job.name} epoch {done}/{job.last_epoch} loss {event.values['loss']:.3f}{accuracy}"
-        self.bar.set_description_str(f"ETA {self.pace.eta()} | {line}")
+        self.show(line)
         if self.verbose:
-            self.bar.write(line, file=sys.stderr)
+            self.say(line)
 
     def after_job(self, event: Event) -> None:
         self.finished += 1
@@ -113,19 +115,31 @@ class Watcher:
             self.failures.append((event.job, event.values["reason"]))
         if failed or not (self.live or self.quiet):
             state = {"done": "done", "failed": "FAILED: "}.get(event.kind, "") + event.values.get("reason", "")
-            eta = f", ETA {self.pace.eta()}" if self.finished < len(self.jobs) else ""
-            self.bar.write(f"[{self.finished}/{len(self.jobs)}] {event.job.name}: {state}{eta}", file=sys.stderr)
+            eta = self.eta() if self.finished < len(self.jobs) else ""
+            said = ", ".join(filter(None, [state, eta]))
+            self.say(f"[{self.finished}/{len(self.jobs)}] {event.job.name}: {said}")
         if failed and self.fail_fast:
             raise Stop
 
     def beside_another(self) -> None:
         """Said once, however many jobs it holds."""
         if not self.shared and not self.quiet:
-            self.bar.write("another process works on some of these jobs; waiting for what it does", file=sys.stderr)
+            self.say("another process works on some of these jobs; waiting for what it does")
         self.shared = True
 
     def stopping(self) -> None:
-        self.bar.write("stopping when this epoch is done and saved; Ctrl-C again stops at once", file=sys.stderr)
+        self.say("stopping as soon as each job has saved where it stands; Ctrl-C again stops at once")
 
     def close(self) -> None:
         self.bar.close()
+
+
+def step_line(job: Job, epoch: int | None, done: int, of: int, rate: float) -> str:
+    """Where a job stands within an epoch, or in a split that it predicts."""
+    place = (
+        f"predicting, batch {done}/{of}" if epoch is None else f"epoch {epoch + 1}/{job.last_epoch} step {done}/{of}"
+    )
+    if not rate:
+        return f"{job.name} {place}"
+    pace = f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
+    return f"{job.name} {place}, {pace}, {duration((of - done) / rate)} to go in it"

@@ -1,0 +1,136 @@
+"""When a run will end, from what its jobs have taken so far: recent epochs weigh most."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmark.jobs import Job
+from benchmark.schedule import Device, Work, simulate
+
+NEWEST = 0.2
+"""Weight of the newest epoch in a mean of many; those before share the rest in the same way."""
+TABLES_SECONDS, TABLES_SECONDS_PER_JOB = 1.0, 0.01
+"""What tables and report take in the end, by and large."""
+
+
+class Recent:
+    """Means that follow what they are of, by name, from the narrowest name to the widest."""
+
+    def __init__(self) -> None:
+        self.means: dict[tuple[str, ...], float] = {}
+        self.counts: Counter[tuple[str, ...]] = Counter()
+
+    def add(self, name: tuple[str, ...], value: float) -> None:
+        for length in range(len(name) + 1):
+            known = self.means.get(name[:length], value)
+            self.counts[name[:length]] += 1
+            self.means[name[:length]] = known + max(NEWEST, 1 / self.counts[name[:length]]) * (value - known)
+
+    def of(self, name: tuple[str, ...]) -> float | None:
+        """The nearest that is known: of this method, of its task, of any task."""
+        names = (name[:length] for length in range(len(name), -1, -1))
+        return next((self.means[name] for name in names if name in self.means), None)
+
+
+class Pace:
+    """What is left of each job, and what an epoch and all the rest of a job have taken."""
+
+    def __init__(self, jobs: Sequence[Job], workers: int = 1, *, tables: bool = False) -> None:
+        self.jobs, self.at_a_time = jobs, workers
+        self.begun: dict[Path, float] = {}
+        self.seen: dict[Path, float] = {}
+        self.until: dict[Path, float] = {}
+        self.in_epochs: dict[Path, float] = {}
+        self.to_go = {job.folder: float(job.epochs) for job in jobs}
+        self.ended: set[Path] = set()
+        self.starts = 0
+        self.starting: set[Path] = set()
+        """First jobs of workers, which bear their start, until it is over."""
+        self.epochs, self.beside = Recent(), Recent()
+        self.tables = TABLES_SECONDS + TABLES_SECONDS_PER_JOB * len(jobs) if tables else 0.0
+
+    def started(self, job: Job) -> None:
+        if self.starts < self.at_a_time:
+            self.starting.add(job.folder)
+        self.starts += 1
+        self.begun[job.folder] = self.seen[job.folder] = time.monotonic()
+        self.in_epochs[job.folder] = 0.0
+        self.at_a_time = max(self.at_a_time, len(self.begun))
+
+    def within(self, job: Job, epoch: int, part: float, seconds: float | None = None) -> None:
+        """It has come so far in an epoch, and a whole one seems to take so long."""
+        name = (job.task.name, trained_by(job, epoch))
+        if seconds is not None and name not in self.epochs.means:
+            self.epochs.add(name, seconds)
+        self.to_go[job.folder] = job.last_epoch - epoch - part
+
+    def predicting(self, job: Job, seconds: float) -> None:
+        """Of the split that it predicts, so much is left; of a job that trains no more, all that is known."""
+        self.until[job.folder] = time.monotonic() + seconds
+
+    def epoch(self, job: Job, epochs_done: int, seconds: float | None = None) -> None:
+        """An epoch has ended, which took so long by itself."""
+        now, left = time.monotonic(), job.last_epoch - epochs_done
+        if seconds is None:
+            seconds = now - self.seen[job.folder]
+        # A trial of a few steps leaps over epochs; a resumed job begins in the middle, but trains one at a time.
+        passed = max(round(self.to_go[job.folder]) - left, 1) if job.max_steps else 1
+        self.epochs.add((job.task.name, trained_by(job, epochs_done - 1)), seconds / passed)
+        if job.folder in self.starting:
+            self.begun[job.folder] = max(self.begun[job.folder], now - seconds)
+            self.starting.discard(job.folder)
+        self.in_epochs[job.folder] += seconds
+        self.seen[job.folder] = now
+        self.to_go[job.folder] = left
+
+    def stopped(self, job: Job) -> None:
+        self.begun.pop(job.folder, None)
+
+    def finished(self, job: Job) -> None:
+        if job.folder in self.begun.keys() - self.starting and not job.until:
+            spent = time.monotonic() - self.begun[job.folder] - self.in_epochs[job.folder]
+            self.beside.add((job.task.name, job.method), max(spent, 0.0))
+        self.stopped(job)
+        self.ended.add(job.folder)
+
+    def seconds_left(self) -> float | None:
+        """Until the last job has ended and its tables are written; None before the first epoch has."""
+        if not self.epochs.means:
+            return None
+        left = [job for job in self.jobs if job.folder not in self.ended]
+        left.sort(key=lambda job: job.folder not in self.begun)
+        devices = [Device("worker")] * max(self.at_a_time, 1)
+        return simulate(works_of(left, self), devices).makespan + self.tables
+
+    def of_job(self, job: Job) -> float:
+        """What is left of it, as if it ran alone on a worker."""
+        left = self.to_go[job.folder]
+        if not left and job.folder in self.begun and job.folder in self.until:
+            return max(self.until[job.folder] - time.monotonic(), 0.0)
+        warmup = min(max(job.warmup_epochs - (job.last_epoch - left), 0.0), left)
+        parts = {trained_by(job, 0): warmup, job.method: left - warmup} if warmup else {job.method: left}
+        training = sum(count * (self.epochs.of((job.task.name, name)) or 0.0) for name, count in parts.items())
+        beside = 0.0 if job.until else self.beside.of((job.task.name, job.method)) or 0.0
+        if job.folder in self.begun:
+            beside -= max(self.seen[job.folder] - self.begun[job.folder] - self.in_epochs[job.folder], 0.0)
+        return training + max(beside, 0.0)
+
+
+def trained_by(job: Job, epoch: int) -> str:
+    """The method that an epoch is trained by: a warm-up counts as what it is."""
+    return job.trunk.method if job.trunk and epoch < job.warmup_epochs else job.method
+
+
+def works_of(jobs: Sequence[Job], pace: Pace) -> list[Work]:
+    """The jobs that are left, and whom they wait for."""
+    left_by = {(job.snapshot_folder, epoch): job for job in jobs for epoch in job.snapshots}
+    folders, works = {job.folder for job in jobs}, []
+    for job in jobs:
+        needs = {str(need.folder): 1.0 for need in job.needs if need.folder in folders}
+        trunk = left_by.get((job.trunk.snapshot_folder, job.warmup_epochs)) if job.branches and job.trunk else None
+        if trunk is not None and job.folder not in pace.begun:
+            to_go = pace.to_go[trunk.folder]
+            needs[str(trunk.folder)] = max(job.warmup_epochs - trunk.last_epoch + to_go, 0.0) / max(to_go, 1e-9)
+        works.append(Work(str(job.folder), pace.of_job(job), needs))
+    return works
