@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -10,20 +10,24 @@ from typing import Any
 import torch
 
 from benchmark.cache import Folders
+from benchmark.config import TaskConfig
 from benchmark.data import Split, batch_bounds, prepare
 from benchmark.devices import data_budget, wait_for
 from benchmark.interface import Progress, Step
 from benchmark.jobs import Job, Methods
+from benchmark.networks import build_network
 from benchmark.provenance import process_age
 from benchmark.runner import prepare_device
 from benchmark.sources import Facts
 from benchmark.store import Store
 from benchmark.trainer import State, Trainer, take_step
+from benchmark.units import text_from_seconds, two_digits
 
 SAME = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile", "tf32")
 """Fields of a job's identity that the time of a step depends on; of the data, the source and the size of images."""
 UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
 """So many steps are measured, or, where these are fast, as many as take so long."""
+FEW_IMAGES = 8
 
 
 @dataclass
@@ -34,6 +38,8 @@ class Paces:
     """
 
     seconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    cut_short: bool = False
+    """Whether a person had no time to have them all measured."""
 
     def add(self, job_id: str, method: str, seconds: dict[str, Any]) -> None:
         for phase in {"warmup", "own", "first", "later"} & seconds.keys():
@@ -121,25 +127,63 @@ def steps_per_epoch(job: Job, facts: Facts) -> int:
 def measure_paces(
     jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device, tell: Callable[[str], None]
 ) -> Paces:
-    """A few steps of each phase of each kind of job, the first ones untimed, and what stands before and after them."""
-    paces, kinds = Paces(), {job.id: job for job in jobs if job.epochs}
-    for index, job in enumerate(kinds.values()):
+    """A few steps of each kind, the first ones untimed, and what stands before and after them. Ctrl-C ends it early."""
+    paces, kinds = Paces(), kinds_of(jobs)
+    for index, job in enumerate(kinds):
         tell(f"measuring {job.task.name} {job.label} ({index + 1} of {len(kinds)})")
-        found = {}
-        if index == 0:
-            set_up(job, folders, methods, device)
-            found["first"] = process_age()
-        started = time.perf_counter()
-        trainer, state = set_up(job, folders, methods, device)
-        found["later"] = time.perf_counter() - started
-        if job.warmup_epochs:
-            found["warmup"] = step_time(trainer, state)
-            state = trainer.branch(state)
-        found["own"] = step_time(trainer, state)
-        splits = (trainer.data.test, trainer.data.val)
-        found["later"] += sum(evaluation_time(trainer, state, split) for split in splits if split is not None)
-        paces.add(job.id, job.method, found)
+        try:
+            if index == 0:
+                set_up(job, folders, methods, device)
+                started = {"first": process_age()}
+            found, steps = measured(job, folders, methods, device)
+        except KeyboardInterrupt:
+            if not index:
+                raise
+            tell(f"interrupted: {index} of {len(kinds)} kinds of step are measured, the others count at their median")
+            paces.cut_short = True
+            break
+        paces.add(job.id, job.method, found | (started if index == 0 else {}))
+        epoch = text_from_seconds(steps * found["own"])
+        tell(f"{job.task.name} {job.label}: {two_digits(1000 * found['own'])} ms a step, {epoch} an epoch")
     return paces
+
+
+def kinds_of(jobs: Iterable[Job]) -> list[Job]:
+    """One for each kind of step, which the labels, coverages and seeds of a file share. So do warm-ups."""
+    kinds: dict[str, Job] = {}
+    for job in (job for job in jobs if job.epochs):
+        for each in (None if job.branches else job.trunk, job):
+            if each is not None:
+                kinds.setdefault(each.method, each)
+    return list(kinds.values())
+
+
+def measured(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[dict[str, float], int]:
+    """Its times, and the steps of an epoch."""
+    found, started = {}, time.perf_counter()
+    trainer, state = set_up(job, folders, methods, device)
+    found["later"] = time.perf_counter() - started
+    if job.warmup_epochs:
+        if job.trunk is None:
+            found["warmup"] = step_time(trainer, state)
+        state = trainer.branch(state)
+    found["own"] = step_time(trainer, state)
+    splits = (trainer.data.test, trainer.data.val)
+    found["later"] += sum(evaluation_time(trainer, state, split) for split in splits if split is not None)
+    return found, len(trainer.data.batch_sizes(job.task.batch_size))
+
+
+def rough_paces(task: TaskConfig, facts: Facts, device: torch.device) -> Paces:
+    """Of a plain step, from one way forth and back of a few made-up images: seconds, where a probe takes minutes."""
+    device, count = prepare_device(task, device), min(FEW_IMAGES, task.batch_size)
+    network = build_network(task.network, facts.num_classes, facts.shape).to(device)
+    network.set_speed(channels_last=task.channels_last, amp=task.amp, compiled=False)
+    images = torch.zeros(count, *facts.shape, device=device)
+    for _ in range(2):  # the first time counts for nothing
+        started = time.perf_counter()
+        network(images)[0].logsumexp(1).mean().backward()
+    seconds = time.perf_counter() - started
+    return Paces({("", "own"): [seconds * task.batch_size / count]})
 
 
 def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:

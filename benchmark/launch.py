@@ -15,7 +15,7 @@ from benchmark.errors import DeviceLost, NoRoom
 from benchmark.files import NO_ROOM, cannot_write
 from benchmark.jobs import Job
 from benchmark.pulse import Interrupted, Report
-from benchmark.remote import Mirror
+from benchmark.remote import Mirror, patience
 from benchmark.runner import Context, run_job
 from benchmark.torchrun import RankLost, run_on_ranks
 from benchmark.trainer import Diverged
@@ -28,6 +28,7 @@ TO_LOWER = (
 )
 POLL_SECONDS = 0.5
 """How often to look whether another process has finished a job, or a person wants to stop."""
+BRING_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,21 @@ def launch(
         Pool(context, waiting, asked, retries).run(devices[: len(jobs)])
     else:
         run_here(context, waiting, asked, devices[0])
+
+
+def bringing(watch: Watch, mirror: Mirror) -> Watch:
+    """Beside watching, brings results to their URL: those of a job when it ends, checkpoints now and then."""
+    brought = time.monotonic()
+
+    def watch_and_bring(event: Event) -> None:
+        nonlocal brought
+        watch(event)
+        if event.kind in ENDS or time.monotonic() - brought > BRING_SECONDS:
+            with patience():
+                mirror.push()
+            brought = time.monotonic()
+
+    return watch_and_bring
 
 
 def run_here(context: Context, waiting: Waiting, asked: Asked, device: str) -> None:

@@ -38,10 +38,20 @@ def unit_of_time(seconds: float) -> tuple[str, float]:
     return next((unit for unit in units if seconds >= 2 * unit[1]), ("seconds", 1.0))
 
 
+def two_digits(value: float) -> str:
+    """An estimate knows no more: 0.22, 3.5, 14, 1,200."""
+    rounded = float(f"{value:.1e}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:.1f}" if rounded >= 1 else f"{rounded:g}"
+
+
 def text_from_seconds(seconds: float) -> str:
     unit, length = unit_of_time(seconds)
-    return f"{seconds / length:.1f} {unit}"
+    return f"{two_digits(seconds / length)} {unit}"
 
 
 def device_hours(hours: float) -> str:
-    return f"{hours:,.1f} device-hours" if hours >= 0.1 else f"{60 * hours:.1f} device-minutes"
+    """With the days, where there are some."""
+    if hours < 0.1:
+        return f"{two_digits(60 * hours)} device-minutes"
+    days = f" ({two_digits(hours / 24)} days)" if hours >= 48 else ""
+    return f"{two_digits(hours)} device-hours{days}"

@@ -1,19 +1,24 @@
 """Device-hours of a plan: from the step times of records, and from steps measured now."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import torch
 
-from benchmark.cost import Epochs, Paces, epochs_of, known_paces, seconds_of
-from benchmark.jobs import Job
+from benchmark.config import TaskConfig
+from benchmark.cost import Epochs, Paces, epochs_of, kinds_of, known_paces, rough_paces, seconds_of
+from benchmark.jobs import Job, Suite
+from benchmark.long_plans import days_ahead
 from benchmark.planner import plan
-from benchmark.sources import describe
+from benchmark.sources import Facts, describe
 from benchmark.store import RECORD, Store
 from benchmark.tasks import load_task
 from benchmark.trunks import share_warmups
+from benchmark.units import device_hours, text_from_seconds, two_digits
 from methods import Registry
-from tests.conftest import run_here
+from tests.conftest import pretend_gpus, run_here
 
 TASK = load_task("cifar100")
 FACTS = describe(TASK.data)
@@ -88,6 +93,91 @@ def test_records_of_other_devices_and_networks_do_not_count(tiny: Path, tmp_path
 def test_a_probe_measures_without_any_record(tiny: Path, tmp_path: Path) -> None:
     common = ("--datasets", tiny, "--methods", "sr", "ccl-sc", "--seeds", 1, "--results", tmp_path, "--dry-run")
     assert "device-hours unknown" in run_here(*common).stdout
-    probed = run_here(*common, "--probe").stdout
-    assert "device-minutes" in probed
+    probed = run_here(*common, "--probe")
+    assert "device-minutes" in probed.stdout
     assert not tmp_path.joinpath("tiny").exists(), "a probe leaves nothing"
+    lines = probed.stderr.splitlines()
+    assert [line.startswith("measuring") for line in lines] == [True, False, True, False], "each as it comes"
+    assert re.fullmatch(r"tiny CCL-SC: [\d.,]+ ms a step, [\d.,]+ \w+ an epoch", lines[1])
+
+
+def test_a_probe_measures_each_kind_of_step_once() -> None:
+    """Labels and coverages of a file share it, and so does a warm-up with what it is."""
+    entries = plan(TASK, ["SAT", "SAT+EM", "SelectiveNet", "CCL-SC", "CCL-SC2"], [0, 1], Registry(), "hash")
+    planned = [job for entry in entries for job in entry.jobs]
+    assert len(planned) == 2 * (4 + len(TASK.model_coverages))
+    kinds = {job.method for job in kinds_of(planned)}
+    assert kinds == {"cross_entropy", "self_adaptive", "selective_net", "ccl_sc"}
+    assert len(kinds_of(planned)) == 4
+    assert not kinds_of([entry.jobs[0] for entry in plan(TASK, ["MC-dropout"], [0], Registry(), "hash")])
+
+
+def test_an_interrupted_probe_keeps_what_it_has(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    common = ("--datasets", tiny, "--methods", "sr", "focal", "mmce", "--seeds", 1, "--results", tmp_path, "--dry-run")
+    times: list[float] = []
+
+    def two_only(*_: object) -> float:
+        if len(times) == 2:
+            raise KeyboardInterrupt
+        times.append(36.0)
+        return times[-1]
+
+    monkeypatch.setattr("benchmark.cost.step_time", two_only)
+    probed = run_here(*common, "--probe")
+    assert probed.returncode == 130
+    assert "interrupted: 2 of 3 kinds of step are measured, the others count at their median" in probed.stderr
+    assert "12 epochs to train; about 0.6 device-hours" in probed.stdout, "three jobs of 4 × 5 steps"
+    assert "0.60" not in probed.stdout
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """No step takes less than two seconds here; which tasks are asked for."""
+    asked: list[str] = []
+
+    def rough(task: TaskConfig, facts: Facts, device: torch.device) -> Paces:
+        asked.append(task.name)
+        return Paces({("", "own"): [2.0]})
+
+    monkeypatch.setattr("benchmark.long_plans.rough_paces", rough)
+    return asked
+
+
+def suite_of(task: TaskConfig) -> Suite:
+    facts = describe(task.data)
+    return Suite(task, plan(task, ["SR"], range(5), Registry(), "hash"), (100,), "SR", {}, "hash", facts)
+
+
+def test_a_plan_of_days_is_said_with_what_to_use_instead(slow: list[str], tmp_path: Path) -> None:
+    """5 × 300 × 782 steps of 2 seconds by two workers."""
+    suites = [suite_of(TASK), suite_of(load_task("digits"))]
+    (line,) = days_ahead(suites, Store(tmp_path), ["cpu", "cpu"], share=True)
+    assert slow == ["cifar100"], "a small task is not even looked at"
+    assert line == (
+        "cifar100: 5 job(s), 2 at a time, take about 14 days on this machine's CPU; --datasets cifar100-cpu (paper: "
+        "--scale cpu) is a small version; no GPU was found here; where there is one, --device auto takes it"
+    )
+
+
+def test_a_gpu_beside_the_cpu_is_named_and_one_without_records_is_left_alone(
+    slow: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend_gpus(monkeypatch, 1)
+    (line,) = days_ahead([suite_of(TASK)], Store(tmp_path), ["cpu"], share=True)
+    assert line.endswith("is a small version; --device cuda is here, too")
+    assert not list(days_ahead([suite_of(TASK)], Store(tmp_path), ["cuda:0"], share=True))
+    assert slow == ["cifar100"], "a GPU is not touched before its worker starts"
+
+
+def test_a_rough_pace_takes_a_few_images() -> None:
+    task = load_task("digits")
+    (seconds,) = rough_paces(task, describe(task.data), torch.device("cpu")).seconds["", "own"]
+    assert 0 < seconds < 60
+
+
+def test_days_and_hours_have_two_digits() -> None:
+    assert [two_digits(value) for value in (0.2249, 3.456, 9.96, 13.37, 1497.2)] == ["0.22", "3.5", "10", "13", "1,500"]
+    assert device_hours(1497.2) == "1,500 device-hours (62 days)"
+    assert device_hours(30.04) == "30 device-hours"
+    assert device_hours(0.0123) == "0.74 device-minutes"
+    assert text_from_seconds(7.84 * 86400) == "7.8 days"

@@ -3,7 +3,6 @@
 import argparse
 import json
 import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ from benchmark.cache import Folders
 from benchmark.commands.options import refusing
 from benchmark.commands.reading import is_under_version_control
 from benchmark.errors import UserError
+from benchmark.files import say
+from benchmark.interrupts import EXIT_INTERRUPTED
 from benchmark.limits import Within, read_number, shown
 from benchmark.names import canonical, match_name
 from benchmark.schedule import Device
@@ -33,7 +34,8 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="with --dry-run: measure a few steps of each kind of job now, instead of reading earlier records",
+        help="with --dry-run: measure a few steps of each method file now, instead of reading earlier records; Ctrl-C "
+        "ends it early and keeps what was measured",
     )
     parser.add_argument("--json", action="store_true", help="with --dry-run: print it as JSON")
     parser.add_argument(
@@ -133,7 +135,7 @@ def show_plan(
     from benchmark.forecast import look_ahead
     from benchmark.planning import describe_plan, plan_text
 
-    kind = device_kind(arguments.device)
+    kind, cut_short = device_kind(arguments.device), False
     given = by_name(arguments.step_seconds, [suite.task.name for suite in suites], "step-seconds")
     if arguments.cluster and not is_under_version_control(store.root):
         store.check_writable()
@@ -142,9 +144,12 @@ def show_plan(
         seconds = given.get(jobs[0].task.name) if jobs else None
         if seconds is not None:
             return Paces({("", "own"): [seconds]})
-        if arguments.probe:
+        nonlocal cut_short
+        if arguments.probe and not cut_short:
             device = torch.device(device_name(arguments.device))
-            return measure_paces(jobs, folders, methods, device, lambda line: print(line, file=sys.stderr))
+            found = measure_paces(jobs, folders, methods, device, say)
+            cut_short = found.cut_short
+            return found
         return known_paces(jobs, store, kind)
 
     outlooks = [look_ahead(suite, store, pace, share=not arguments.no_shared_warmup) for suite in suites]
@@ -152,7 +157,7 @@ def show_plan(
     if arguments.cluster:
         described["schedule"] = simulated(outlooks, store, arguments)
     print(json.dumps(described, indent=1) if arguments.json else plan_text(described))
-    return 0
+    return EXIT_INTERRUPTED if cut_short else 0
 
 
 def simulated(outlooks: "Sequence[Outlook]", store: Store, arguments: argparse.Namespace) -> dict[str, Any]:

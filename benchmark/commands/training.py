@@ -1,7 +1,6 @@
 """Training what is missing of some suites: the options of every command that does it, and the run itself."""
 
 import argparse
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,17 +11,15 @@ from benchmark.commands.options import amount, whole
 from benchmark.errors import UserError
 from benchmark.files import say
 from benchmark.limits import Within
-from benchmark.remote import Mirror, patience
 from benchmark.store import Store
 from benchmark.units import counted
 
 if TYPE_CHECKING:
     from benchmark.jobs import Job, Methods, Suite
-    from benchmark.launch import Event, OnRay, Watch
+    from benchmark.launch import OnRay
     from benchmark.runner import Context
 
 FINISHED = ("done", "diverged")
-BRING_SECONDS = 60.0
 MOST_WORKERS = 1024
 
 
@@ -181,6 +178,7 @@ def run_suites(
 ) -> list[str]:
     """Run what is missing; returns a line for each job that has no result."""
     from benchmark.jobs import in_line
+    from benchmark.long_plans import days_ahead
     from benchmark.provenance import new_models
     from benchmark.runner import Context
 
@@ -188,6 +186,9 @@ def run_suites(
     for model in new_models(devices, store):
         say(f"first run on {model}: `python run_all.py doctor` takes two minutes and shows whether it computes right")
     check_finished(jobs, store, redo_stale=arguments.redo_stale)
+    if devices and not (arguments.max_steps or arguments.quiet):
+        for line in days_ahead(suites, store, devices, share=not arguments.no_shared_warmup):
+            say(line)
     if arguments.mirror and arguments.ray:
         arguments.mirror.push()  # workers elsewhere must not find what was moved aside
     context = Context(
@@ -269,10 +270,11 @@ def run_missing(
 ) -> "list[tuple[Job, str]]":
     """Run jobs under a person's eyes; returns those that have no result, with the reason."""
     from benchmark.interrupts import patient_interrupts
-    from benchmark.launch import Stop, launch
+    from benchmark.launch import Stop, bringing, launch
     from benchmark.progress import Watcher
 
-    watcher = Watcher(jobs, arguments.quiet, arguments.verbose, arguments.fail_fast)
+    at_a_time, tables = min(len(devices), len(jobs)), not arguments.max_steps
+    watcher = Watcher(jobs, arguments.quiet, arguments.verbose, arguments.fail_fast, at_a_time, tables)
     watch = bringing(watcher, arguments.mirror) if arguments.mirror else watcher
     try:
         with patient_interrupts(watcher.stopping) as asked:
@@ -283,23 +285,6 @@ def run_missing(
     finally:
         watcher.close()
     return watcher.failures
-
-
-def bringing(watch: "Watch", mirror: Mirror) -> "Watch":
-    """Beside watching, brings results to their URL: those of a job when it ends, checkpoints now and then."""
-    from benchmark.launch import ENDS
-
-    brought = time.monotonic()
-
-    def watch_and_bring(event: "Event") -> None:
-        nonlocal brought
-        watch(event)
-        if event.kind in ENDS or time.monotonic() - brought > BRING_SECONDS:
-            with patience():
-                mirror.push()
-            brought = time.monotonic()
-
-    return watch_and_bring
 
 
 def failure_line(job: "Job", reason: str, store: Store) -> str:
