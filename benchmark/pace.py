@@ -41,6 +41,7 @@ class Pace:
         self.begun: dict[Path, float] = {}
         self.seen: dict[Path, float] = {}
         self.until: dict[Path, float] = {}
+        self.most_batches: Counter[str] = Counter()
         self.in_epochs: dict[Path, float] = {}
         self.to_go = {job.folder: float(job.epochs) for job in jobs}
         self.ended: set[Path] = set()
@@ -65,9 +66,11 @@ class Pace:
             self.epochs.add(name, seconds)
         self.to_go[job.folder] = job.last_epoch - epoch - part
 
-    def predicting(self, job: Job, seconds: float) -> None:
-        """Of the split that it predicts, so much is left; of a job that trains no more, all that is known."""
-        self.until[job.folder] = time.monotonic() + seconds
+    def predicting(self, job: Job, seconds: float, batches: int) -> None:
+        """Of the split that it predicts, so much is left: for a job that trains no more, its end, if none is larger."""
+        self.most_batches[job.task.name] = max(self.most_batches[job.task.name], batches)
+        if batches == self.most_batches[job.task.name]:
+            self.until[job.folder] = time.monotonic() + seconds
 
     def epoch(self, job: Job, epochs_done: int, seconds: float | None = None) -> None:
         """An epoch has ended, which took so long by itself."""
@@ -113,7 +116,8 @@ class Pace:
         training = sum(count * (self.epochs.of((job.task.name, name)) or 0.0) for name, count in parts.items())
         beside = 0.0 if job.until else self.beside.of((job.task.name, job.method)) or 0.0
         if job.folder in self.begun:
-            beside -= max(self.seen[job.folder] - self.begun[job.folder] - self.in_epochs[job.folder], 0.0)
+            until = self.seen[job.folder] if left else time.monotonic()
+            beside -= max(until - self.begun[job.folder] - self.in_epochs[job.folder], 0.0)
         return training + max(beside, 0.0)
 
 

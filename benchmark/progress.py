@@ -10,7 +10,9 @@ from tqdm import tqdm
 from benchmark.jobs import Job
 from benchmark.launch import Event, Stop
 from benchmark.pace import Pace
+from benchmark.units import text_from_seconds
 
+DAY = 86400.0
 SILENCE_SECONDS, SILENCE_SHARE = 10.0, 0.01
 """Where there is no live line, a plain one breaks a silence of so long; or of such a share of the time so far, for
 nobody reads a log of days line by line."""
@@ -19,6 +21,8 @@ COST_SHARE = 0.02
 
 
 def duration(seconds: float) -> str:
+    if seconds >= 2 * DAY:
+        return text_from_seconds(seconds)
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -89,7 +93,7 @@ class Watcher:
         if values["epoch"] is not None:
             self.pace.within(job, values["epoch"], done / of, of / rate if rate else None)
         elif rate:
-            self.pace.predicting(job, (of - done) / rate)
+            self.pace.predicting(job, (of - done) / rate, of)
         line = step_line(job, **values)
         self.show(line)
         now = time.monotonic()
