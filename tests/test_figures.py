@@ -189,8 +189,10 @@ def test_differences_are_seed_by_seed_from_the_reference(store: Store) -> None:
     apart = differences.differences(runs.judged, "Ours", "risk")
     assert [*apart] == ["Theirs", "Plain"]
     assert apart["Theirs"][:, 200] == pytest.approx([5.0 * (1 + seed / 50) for seed in SEEDS])
-    figure = risk_coverage.draw(runs)
+    figure = risk_coverage.draw(load_runs(manifest_of(baseline=""), store))
     assert figure.axes[-1].get_title("left") == "(c) difference from Ours, seed by seed"
+    from_baseline = risk_coverage.draw(runs).axes[-1]
+    assert from_baseline.get_title("left") == "(c) difference from Plain, seed by seed"
     low, high = figure.axes[-1].get_ylim()
     assert low < 0 < 10.4 < high < 12
     assert differences.differences(runs.judged, "Absent", "risk") == {}

@@ -1,4 +1,4 @@
-"""How far each curve lies from the reference's, seed by seed: what lines that lie upon each other do not show."""
+"""How far each curve lies from another, seed by seed: what lines that lie upon each other do not show."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,13 +19,13 @@ def curves_by_seed(column: Column, curve: str) -> dict[int, Array]:
     return {seed: 100 * np.asarray(risks, dtype=np.float64) for seed, risks in found.items()}
 
 
-def differences(columns: Sequence[Column], reference: str, curve: str) -> dict[str, Array]:
-    """(seeds that both have, coverages), in points, of each other column; empty where the reference is not there."""
-    base = next((curves_by_seed(column, curve) for column in columns if column.name == reference), {})
+def differences(columns: Sequence[Column], name: str, curve: str) -> dict[str, Array]:
+    """(seeds that both have, coverages), in points, of each other column from `name`; empty without it."""
+    base = next((curves_by_seed(column, curve) for column in columns if column.name == name), {})
     found = {}
     for column in columns:
         pairs = [risks - base[seed] for seed, risks in curves_by_seed(column, curve).items() if seed in base]
-        if pairs and column.name != reference:
+        if pairs and column.name != name:
             found[column.name] = np.array(pairs)
     return found
 

@@ -36,19 +36,27 @@ def draw(runs: Runs) -> Figure:
         raise NotDrawn("no column has a run with one curve")
     reference, curve = runs.manifest["reference"], curve_of(runs.manifest)
     shown = choose(usable, runs.ranked, reference)
-    apart, bounds = differences(shown, reference, curve), covered(runs.manifest["coverages"])
+    base = base_of(usable, runs.manifest)
+    apart = differences([*shown, *(column for column in usable if column.name == base)], base, curve)
+    bounds = covered(runs.manifest["coverages"])
     text = caption(runs, shown, len(usable))
-    text += difference_notes(apart, bounds, reference) if apart else []
+    text += difference_notes(apart, bounds, base) if apart else []
     figure = runs.new_figure(DOUBLE, 4.5 if apart else 2.75, text)
     panels = figure.subplot_mosaic("ab;cc" if apart else "ab", height_ratios=[1.25, 1] if apart else [1])
     draw_risks(panels["a"], panels["b"], shown, runs)
     if apart:
         styles = {column.name: line_look(column, reference) for column in shown}
         draw_differences(panels["c"], apart, bounds, styles)
-        panel_name(panels["c"], f"(c) difference from {short_name(reference)}, seed by seed")
+        panel_name(panels["c"], f"(c) difference from {short_name(base)}, seed by seed")
     handles, labels = panels["a"].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
     return figure
+
+
+def base_of(columns: Sequence[Column], manifest: dict[str, Any]) -> str:
+    """What differences are from: the task's baseline, as gains are, or else the reference."""
+    baseline = str(manifest.get("baseline", ""))
+    return baseline if baseline in {column.name for column in columns} else str(manifest["reference"])
 
 
 def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> None:
@@ -77,13 +85,13 @@ def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> 
 def draw_differences(
     axes: Axes, apart: Mapping[str, Array], bounds: tuple[float, float], styles: Mapping[str, dict[str, Any]]
 ) -> None:
-    """A line and a band for each column; the reference is the line at 0."""
+    """A line and a band for each column; what they differ from is the line at 0."""
     for index, (name, style) in enumerate(styles.items()):
         if name in apart:
             style = style | {"markevery": marked(index, len(styles), bounds)}
             draw_line(axes, apart[name], bounds, short_name(name), style, FAINT / len(apart))
-        else:
-            axes.axhline(0, color=style["color"], linewidth=style["linewidth"], zorder=1.5)
+    base = next((style for name, style in styles.items() if name not in apart), {"color": GREY, "linewidth": 1.0})
+    axes.axhline(0, color=base["color"], linewidth=base["linewidth"], zorder=1.5)
     far = far_off(apart, steps(bounds))
     axes.set_xlim(*bounds)
     axes.set_ylim(*limits([found for name, found in apart.items() if name not in far], steps(bounds)))
@@ -179,8 +187,8 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     return sentences
 
 
-def difference_notes(apart: Mapping[str, Array], bounds: tuple[float, float], reference: str) -> list[str]:
+def difference_notes(apart: Mapping[str, Array], bounds: tuple[float, float], base: str) -> list[str]:
     """What the panel of differences shows, and what it cuts off."""
     far = far_off(apart, steps(bounds))
-    text = f"(c): risk minus that of {reference} in runs of the same seed; below 0 is better."
+    text = f"(c): risk minus that of {base} in runs of the same seed; below 0 is better."
     return [text, *([f"Beyond its axis: {some(far)}."] if far else [])]
