@@ -181,7 +181,7 @@ def test_trials_of_another_recipe_are_not_compared() -> None:
         ("1", "20 %", "x", "weight=a"),
         ("1", "40 %", "y", "weight=b"),
     ]
-    assert sheet.notes == ("Not compared: 1 trial(s) of another recipe (data, network, training).",)
+    assert sheet.notes == ("Not compared: 1 trial of another recipe (data, network, training).",)
     (text,) = tuned_tasks({**second, "extends": "digits", "title": "digits"}).values()
     assert 'weight = "b"' in text
 
