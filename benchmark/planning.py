@@ -241,8 +241,8 @@ def plan_text(described: dict[str, Any]) -> str:
         saved = described["epochs_naive"] - described["epochs"]
         jobs = sum(len(task["jobs"]) for task in described["tasks"])
         texts.append(
-            f"in all {counted(jobs, 'job')}, {counted(described['epochs'], 'epoch')} to train, {saved} saved by shared "
-            f"warm-ups{cost_text(described['device_hours'])}"
+            f"in all {counted(jobs, 'job')}, {counted(described['epochs'], 'epoch')} to train, {saved:,} saved by "
+            f"shared warm-ups{cost_text(described['device_hours'])}"
         )
     texts += [schedule_text(described["schedule"])] if "schedule" in described else []
     return "\n\n".join(texts)
@@ -271,7 +271,7 @@ def suite_text(task: dict[str, Any]) -> str:
     states = ", ".join(f"{counts[state]} {state}" for state in ("done", "partial", "new"))
     states += f", {counts['diverged']} diverged" if counts["diverged"] else ""
     disk = {name: text_from_bytes(task[f"{name}_bytes"]) for name in ("disk", "checkpoint", "snapshot")}
-    saved = f" ({task['epochs_naive']} without shared warm-ups)" if task["epochs"] < task["epochs_naive"] else ""
+    saved = f" ({task['epochs_naive']:,} without shared warm-ups)" if task["epochs"] < task["epochs_naive"] else ""
     snapshots = f", up to {disk['snapshot']} of snapshots" if task["snapshot_bytes"] else ""
     impossible = "".join(f"\n{label}: {reason}" for label, reason in task["impossible"].items())
     unnamed = any(job["job"] is None for job in task["jobs"])

@@ -119,7 +119,7 @@ def test_a_plan_for_people() -> None:
     result = run_here("paper", "q", "celeba", "--dry-run", "--seeds", 1, "--results", "nowhere")
     assert result.returncode == 0
     assert "warm-up (SR)" in result.stdout
-    assert "5 jobs: 0 done, 0 partial, 5 new; 750 epochs to train (1200 without shared warm-ups)" in result.stdout
+    assert "5 jobs: 0 done, 0 partial, 5 new; 750 epochs to train (1,200 without shared warm-ups)" in result.stdout
     assert "in all 10 jobs, 999 epochs to train, 451 saved by shared warm-ups" in result.stdout
     assert "device-hours unknown: no earlier run" in result.stdout
 

@@ -256,7 +256,9 @@ def test_from_the_command_to_a_task_that_runs(tmp_path: Path) -> None:
 
 def test_the_grid_can_be_planned_first(tmp_path: Path) -> None:
     planned = run_here("tune", "cifar100", "ccl-sc", "--dry-run", "--results", tmp_path)
-    assert "37 jobs: 0 done, 0 partial, 37 new; 6500 epochs to train (10800 without shared warm-ups)" in planned.stdout
+    assert (
+        "37 jobs: 0 done, 0 partial, 37 new; 6,500 epochs to train (10,800 without shared warm-ups)" in planned.stdout
+    )
     refused = run_here("tune", "cifar100", "sr", "--dry-run")
     assert (refused.returncode, "has no grid for SR" in refused.stderr) == (2, True)
     assert run_here("tune", "cifar1000", "sr").returncode == 2
@@ -335,8 +337,8 @@ def test_older_trials_stand(tmp_path: Path) -> None:
     older = run_here("--datasets", task, "--methods", "focal", "--seeds", 1, "--set", "data.val=0.2", "--set",
                      "method.focal.gamma=1", "--results", results, "--workers", 0)  # fmt: skip
     assert older.returncode == 0, older.stderr
-    assert "1 jobs, 1 done already" in run_here(*common, "--results", results).stderr
-    assert "1 jobs, 0 done already" in run_here(*common, "--results", tmp_path / "new").stderr
+    assert "1 job, 1 done already" in run_here(*common, "--results", results).stderr
+    assert "1 job, 0 done already" in run_here(*common, "--results", tmp_path / "new").stderr
     ledgers = [json.loads((folder / "tune" / "tiny.json").read_text()) for folder in (results, tmp_path / "new")]
     (old,), (new,) = (trials_of(ledger, "Focal") for ledger in ledgers)
     assert (old.by_seed, old.recipe) == (new.by_seed, new.recipe)
@@ -396,11 +398,11 @@ def test_a_comment_in_a_plugin_changes_no_choice(tmp_path: Path) -> None:
     assert load_task(str(results / "tune" / "tiny-tuned.toml")).method["Mine"] == {"factor": 1}
     plugin.write_text(PLUGIN.replace("METHOD", "# a comment\nMETHOD"))
     again = run_here(*common, "--grid", "factor=0.05")
-    assert "1 jobs, 1 done already" in again.stderr
+    assert "1 job, 1 done already" in again.stderr
     assert load_task(str(results / "tune" / "tiny-tuned.toml")).method["Mine"] == {"factor": 1}
     plugin.write_text(PLUGIN.replace("self.config.factor *", "1 * self.config.factor *"))
     other = run_here(*common, "--grid", "factor=0.05")
-    assert "1 jobs, 0 done already" in other.stderr
+    assert "1 job, 0 done already" in other.stderr
     assert "The choice stays factor=1.0" in other.stdout
     assert load_task(str(results / "tune" / "tiny-tuned.toml")).method["Mine"] == {"factor": 1}
 
