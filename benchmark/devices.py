@@ -63,7 +63,7 @@ def check_processes(count: int) -> None:
     most = max(LEAST_PROCESSES, PROCESSES_PER_CORE * cores())
     if count > most:
         raise UserError(
-            f"expected at most {most} processes on this machine of {cores()} core(s), got {count:,}, which would fill "
+            f"expected at most {most} processes on this machine of {counted(cores(), 'core')}, got {count:,}, which would fill "
             "its memory; lower --workers, --jobs-per-device or --gpus-per-job"
         )
 

@@ -10,7 +10,7 @@ from benchmark.forecast import look_ahead
 from benchmark.jobs import Job, Suite
 from benchmark.store import Store
 from benchmark.tasks import task_names
-from benchmark.units import two_digits
+from benchmark.units import counted, two_digits
 
 DAY = 86400.0
 SLOWEST_STEP = 20.0
@@ -33,8 +33,9 @@ def days_ahead(suites: Sequence[Suite], store: Store, devices: Sequence[str], *,
         days = (outlook.hours(outlook.to_run) or 0.0) * 3600 / DAY / len(devices)
         if days > 1:
             at_a_time = f"{len(devices)} at a time" if len(devices) > 1 else "one after the other"
+            jobs = counted(len(outlook.missing), "job")
             yield (
-                f"{suite.task.name}: {len(outlook.missing)} job(s), {at_a_time}, take about {two_digits(days)} days on "
+                f"{suite.task.name}: {jobs}, {at_a_time}, take about {two_digits(days)} days on "
                 f"this machine's {kind.upper()}; {instead_of(suite.task.name, kind)}"
             )
 

@@ -11,7 +11,7 @@ from benchmark.names import name_at
 HEADING = ("task", "method", "label", "score", "seed", "measure", "value", "modified")
 MEASURES = ("aurc", "e_aurc", "expected_aurc", "augrc", "auroc")
 CLASSIFIER = ("accuracy", "nll", "brier", "ece")
-CURVES = ("risk", "percentile_risk", "expected_risk")
+CURVES = ("risk", "percentile_risk", "percentile_coverage", "expected_risk")
 
 
 def runs_csv(manifest: dict[str, Any], columns: Sequence[Column]) -> str:

@@ -231,7 +231,7 @@ def test_list() -> None:
     assert {s["score"] for s in listing["scores"]} >= {"SR", "abstention"}
     text = run_here("list").stdout
     assert "Deep Gamblers" in text
-    assert "[queue_policy=freeze]" in text
+    assert "[negatives=sc2]" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
