@@ -63,8 +63,8 @@ def check_processes(count: int) -> None:
     most = max(LEAST_PROCESSES, PROCESSES_PER_CORE * cores())
     if count > most:
         raise UserError(
-            f"expected at most {most} processes on this machine of {counted(cores(), 'core')}, got {count:,}, which would fill "
-            "its memory; lower --workers, --jobs-per-device or --gpus-per-job"
+            f"expected at most {most} processes on this machine of {counted(cores(), 'core')}, got {count:,}, which "
+            "would fill its memory; lower --workers, --jobs-per-device or --gpus-per-job"
         )
 
 
