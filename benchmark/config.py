@@ -123,7 +123,7 @@ class AugmentConfig:
 @dataclass(frozen=True)
 class OptimizerConfig:
     name: Literal["sgd", "adam", "adamw"]
-    lr: Annotated[float, Within(1e-12, 10**4, "no training survives such steps")]
+    lr: Annotated[float, Within(1e-12, 10**9, "no training survives such steps")]
     momentum: float = 0.0
     weight_decay: Annotated[float, Within(0, 10**4, "no weight would be left")] = 0.0
 

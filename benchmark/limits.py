@@ -1,7 +1,7 @@
 """Numbers that people write: how they are read, and how large they may be.
 
 A limit stands where its number is declared: `epochs: Annotated[int, Within(1, 100_000, "…")]` in a config, or
-`type=whole(0, 100, "…")` of an option. Whoever needs more raises the limit there.
+`type=whole(Within(0, 100, "…"))` of an option. Whoever needs more raises the limit there.
 """
 
 import re

@@ -29,7 +29,7 @@ class SnapshotEnsemble(Ensemble):
         """M, the number of cycles of the training."""
         last: Annotated[int, Within(0, 1000, "there are no more cycles")] = 0
         """Only the last so many snapshots are averaged; 0 = all."""
-        lr: Annotated[float, Within(0, 10**4, "no training survives such steps")] = 0.0
+        lr: Annotated[float, Within(0, 10**9, "no training survives such steps")] = 0.0
         """alpha_0, the rate at the start of each cycle; 0 = the task's own."""
 
         def __post_init__(self) -> None:

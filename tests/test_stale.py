@@ -100,7 +100,7 @@ def test_a_checkpoint_of_another(
 
 def test_a_run_that_diverged_is_done_again_by_other_code(tiny: Path, tmp_path: Path) -> None:
     """The mistake may have been mended."""
-    common = ("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path, "--set", "optimizer.lr=1e20")
+    common = ("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path, "--set", "optimizer.lr=1e9")
     assert run_here(*common).returncode == 1
     remade(tmp_path, "cross_entropy", BY_CODE)
     used = run_here(*common)

@@ -252,7 +252,7 @@ def test_a_crash_between_record_and_clean_up_leaves_nothing_for_good(
 
 
 def test_a_loss_that_is_no_number_ends_the_job(tiny: Path, registry: Registry) -> None:
-    trainer = make_trainer(make_job(tiny, "SR", registry, "optimizer.lr=1e20"), registry)
+    trainer = make_trainer(make_job(tiny, "SR", registry, "optimizer.lr=1e9"), registry)
     state = trainer.start()
     with pytest.raises(Diverged, match="loss is"):
         for _ in range(4):
@@ -286,8 +286,9 @@ def test_of_equally_good_epochs_the_first_is_tested(
 
 
 def test_a_network_that_overflows_in_its_last_step_is_no_result(tiny: Path, tmp_path: Path, registry: Registry) -> None:
-    settings = ("epochs=1", "batch_size=200", "optimizer.lr=1e30")
-    job, context = make_job(tiny, "SR", registry, *settings), Context(tmp_path, NOWHERE, registry)
+    job, context = make_job(tiny, "SR", registry, "epochs=1", "batch_size=200"), Context(tmp_path, NOWHERE, registry)
+    beyond_limits = replace(job.task.optimizer, lr=1e30)
+    job = replace(job, task=replace(job.task, optimizer=beyond_limits))
     with pytest.raises(Diverged, match="not finite"):
         run_job(job, context, CPU, lambda values: None)
     assert context.store.state(job.folder) == "diverged"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from benchmark.planning import Found
 
 T = TypeVar("T")
+PER_CENT = Within(0, 100, "it is a share of all images")
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
 
 
@@ -42,7 +43,7 @@ def whole(limit: Within) -> Callable[[str], int]:
 
 @refusing
 def coverage(text: str) -> float:
-    number = float(read_number(text, float))
+    number = float(read_number(text, float, PER_CENT))
     check_coverages([number])
     return number
 

@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from benchmark.errors import UserError
 from benchmark.interface import Batch, Progress, Task, Validation
 from benchmark.prediction import Prediction
+from benchmark.schema import build
 from methods.adafocal import BINNINGS, AdaFocal, adafocal_loss, interpolated_bins, split_bins, updated_gammas
 from tests.fixtures import F6_LABELS, F6_LOGITS
 
@@ -174,5 +176,5 @@ def test_no_validation_images_is_an_error() -> None:
     "settings", [{"bins": 1}, {"switch_threshold": 0.0}, {"lowest": -0.1}, {"highest": 0.1}], ids=str
 )
 def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        AdaFocal.Config(**settings)
+    with pytest.raises(UserError, match=next(iter(settings))):
+        build(AdaFocal.Config, settings, "here")

@@ -8,7 +8,9 @@ from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from benchmark.errors import UserError
 from benchmark.interface import Batch, Progress, Task
+from benchmark.schema import build
 from methods._probabilities import confidence, label_log_probability
 from methods.aucoc import AUCOC, NegativeLogArea, bandwidth, curve, loss_and_gradients
 from tests.fixtures import F6_LABELS, F6_LOGITS
@@ -128,5 +130,5 @@ def test_finite_at_the_extremes(case: str) -> None:
 
 
 def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(ValueError, match="weight"):
-        AUCOC.Config(weight=-1.0)
+    with pytest.raises(UserError, match="weight"):
+        build(AUCOC.Config, {"weight": -1.0}, "here")

@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from benchmark.errors import UserError
 from benchmark.interface import Batch, Progress, Task
+from benchmark.schema import build
 from methods.focal import Focal, fixed, flsd53, focal_loss
 from tests.fixtures import F6_LABELS, F6_LOGITS
 
@@ -83,5 +85,5 @@ def test_finite_at_the_extremes(case: str, settings: dict[str, object]) -> None:
 
 
 def test_a_negative_gamma_is_refused() -> None:
-    with pytest.raises(ValueError, match="gamma"):
-        Focal.Config(gamma=-1.0)
+    with pytest.raises(UserError, match="gamma"):
+        build(Focal.Config, {"gamma": -1.0}, "here")

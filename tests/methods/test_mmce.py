@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from benchmark.errors import UserError
 from benchmark.interface import Batch, Progress, Step, Task
+from benchmark.schema import build
 from methods._probabilities import confidence, correctness
 from methods.mmce import MMCE, NORMALISERS, laplacian_kernel, mmce
 from tests.fixtures import F6_LABELS, F6_LOGITS
@@ -117,5 +119,5 @@ def test_finite_at_the_extremes(case: str, normaliser: str) -> None:
 
 
 def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(ValueError, match="weight"):
-        MMCE.Config(weight=-1.0)
+    with pytest.raises(UserError, match="weight"):
+        build(MMCE.Config, {"weight": -1.0}, "here")

@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from benchmark.errors import UserError
 from benchmark.interface import Batch, Progress, Step, Task
+from benchmark.schema import build
 from methods._probabilities import correctness
 from methods.soft_avuc import SoftAvUC, mixed_entropy, soft_avuc, soft_counts, uncertain
 from tests.fixtures import F6_LABELS, F6_LOGITS
@@ -105,5 +107,5 @@ def test_finite_where_rounding_takes_the_entropy_beyond_its_maximum() -> None:
     "settings", [{"threshold": 0.0}, {"threshold": 1.0}, {"temperature": 0.0}, {"weight": -1.0}], ids=str
 )
 def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        SoftAvUC.Config(**settings)
+    with pytest.raises(UserError, match=next(iter(settings))):
+        build(SoftAvUC.Config, settings, "here")

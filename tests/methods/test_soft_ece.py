@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from benchmark.errors import UserError
 from benchmark.interface import Batch, Progress, Step, Task
+from benchmark.schema import build
 from methods.soft_ece import FORMS, SoftECE, binned, label_binned
 from tests.fixtures import F6_LABELS, F6_LOGITS
 from tests.methods.extremes import EXTREMES, assert_finite
@@ -106,5 +108,5 @@ def test_finite_at_the_extremes(case: str, form: str) -> None:
 
 @pytest.mark.parametrize("settings", [{"bins": 0}, {"temperature": 0.0}, {"norm": 0.5}, {"weight": -1.0}], ids=str)
 def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        SoftECE.Config(**settings)
+    with pytest.raises(UserError, match=next(iter(settings))):
+        build(SoftECE.Config, settings, "here")
