@@ -154,7 +154,7 @@ def test_a_plan_of_days_is_said_with_what_to_use_instead(slow: list[str], tmp_pa
     (line,) = days_ahead(suites, Store(tmp_path), ["cpu", "cpu"], share=True)
     assert slow == ["cifar100"], "a small task is not even looked at"
     assert line == (
-        "cifar100: 5 job(s), 2 at a time, take about 14 days on this machine's CPU; --datasets cifar100-cpu (paper: "
+        "cifar100: 5 jobs, 2 at a time, take about 14 days on this machine's CPU; --datasets cifar100-cpu (paper: "
         "--scale cpu) is a small version; no GPU was found here; where there is one, --device auto takes it"
     )
 
