@@ -158,7 +158,7 @@ def test_a_shared_part_counts_for_those_that_import_it(tmp_path: Path, monkeypat
 
 NEVER_DECIDING = {
     "ahead", "cache", "code", "config", "devices", "errors", "files", "jobs", "learning", "names",
-    "onlooker", "provenance", "published", "recipe", "schema", "sources", "stale", "store", "units",
+    "onlooker", "provenance", "published", "pulse", "recipe", "schema", "sources", "stale", "store", "units",
 }  # fmt: skip
 """Used in training, but a job's id or its data's hash says what they gave, or they only store and tell."""
 

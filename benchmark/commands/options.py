@@ -104,8 +104,7 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--decimals",
-        type=int,
-        choices=range(7),
+        type=whole(Within(0, 6, "no test set is large enough for more")),
         metavar="N",
         help="decimals of percentages, 0 to 6 (default: 2); the best and ranks go by what is printed",
     )
