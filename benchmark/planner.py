@@ -14,6 +14,7 @@ from benchmark.published import PublishedTable
 from benchmark.recipe import differences
 from benchmark.schema import build, identity
 from benchmark.scores import TITLES
+from benchmark.units import counted
 
 MOST_JOBS = 100_000
 
@@ -229,8 +230,9 @@ class Allowance:
         of_a_seed = sum(1 + len(job.needs) for made in first for job in made.jobs)
         if len(seeds) * of_a_seed > self.left:
             raise UserError(
-                f"{len(seeds):,} seeds × {of_a_seed:,} jobs: expected at most {self.left:,} more of the {MOST_JOBS:,} "
-                "jobs that a command plans over all tasks; ask for fewer seeds, methods, settings or tasks at a time"
+                f"{counted(len(seeds), 'seed')} × {counted(of_a_seed, 'job')}: expected at most "
+                f"{self.left:,} more of the {MOST_JOBS:,} jobs that a command plans over all tasks; "
+                "ask for fewer seeds, methods, settings or tasks at a time"
             )
         self.left -= len(seeds) * of_a_seed
         return first if len(seeds) == 1 else make(seeds)

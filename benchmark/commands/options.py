@@ -98,13 +98,13 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transpose", action="store_const", const=True, help="tables with a row for each method")
     parser.add_argument(
         "--ddof",
-        type=int,
-        choices=[0, 1],
+        type=whole(Within(0, 1, "a sample has one degree of freedom less, and no more")),
+        metavar="0|1",
         help="of the standard deviation: 0 for that of the population (default), 1 for that of a sample",
     )
     parser.add_argument(
         "--decimals",
-        type=whole(Within(0, 6, "no test set is large enough for more")),
+        type=whole(Within(0, 6, "no test set tells more apart")),
         metavar="N",
         help="decimals of percentages, 0 to 6 (default: 2); the best and ranks go by what is printed",
     )
