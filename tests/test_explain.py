@@ -76,7 +76,7 @@ def test_the_command(results: Store, tmp_path: Path) -> None:
     assert "Theirs is significantly worse" in turned.stdout
     for words, message in (
         (("toys", "ours", "50"), "did you mean 'toy'"),
-        (("toy", "ours", "150"), "up to 100"),
+        (("toy", "ours", "150"), "a number from 0 to 100, got '150'"),
         (("toy", "ours", "50", "--reference", "x"), "not among the methods shown"),
     ):
         refused = run_here("explain", *words, "--results", results.root)
