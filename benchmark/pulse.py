@@ -1,7 +1,8 @@
 """A sign of life from within an epoch, and an ear for whoever wants to stop."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,13 +28,24 @@ class Pulse:
     report: Report
     can_stop: bool = True
     """Several ranks stop together, at the end of an epoch."""
-    between: Callable[[], object] = lambda: None
-    """Done between two steps now and then."""
 
     def __post_init__(self) -> None:
+        self.between: Callable[[], object] | None = None
         self.told = self.begun = time.monotonic()
         self.epoch: int | None = None
         self.first = self.done = 0
+
+    @contextmanager
+    def doing(self, between: Callable[[], object]) -> Iterator[None]:
+        """Within this, do something between two steps now and then.
+
+        Forget it afterwards: it knows the training, which knows the pulse, and a circle would keep the device's memory.
+        """
+        self.between = between
+        try:
+            yield
+        finally:
+            self.between = None
 
     def __call__(self, done: int, of: int, epoch: int | None = None) -> None:
         """So many steps of an epoch are done; without one, so many batches of a split are predicted."""
@@ -50,5 +62,5 @@ class Pulse:
             return
         if asked:
             raise Interrupted
-        if epoch is not None:
+        if epoch is not None and self.between is not None:
             self.between()

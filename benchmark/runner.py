@@ -191,8 +191,7 @@ def run_epochs(
             outputs.write_due(state.method, state.epoch)
     while state.epoch < job.last_epoch:
         state = trainer.in_phase(state)
-        pulse.between = partial(saver.save_within, state)
-        with saver.saving(state):
+        with saver.saving(state), pulse.doing(partial(saver.save_within, state)):
             seconds = timed_epoch(saver, state, track_bound=track_bound)
             if state.epoch in job.snapshots:  # before it is reported or saved
                 saver.save_snapshot(state)
