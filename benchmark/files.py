@@ -16,6 +16,8 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
+from benchmark.errors import UserError
+
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Nothing more can be written here, by this job or by another."""
 HOST = re.sub(r"[^\w.]", "_", socket.gethostname())
@@ -60,6 +62,21 @@ def write_if_other(path: Path, content: bytes) -> None:
     except OSError:
         pass  # writing tells what is wrong
     write_atomically(path, content)
+
+
+def check_folder(folder: Path, kind: str, option: str) -> None:
+    """Fail before any work if nothing could be written there; `option` names another place."""
+    probe = folder / f".probe.{HOST}-{os.getpid()}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"x")
+    except OSError as error:
+        if error.errno in NO_ROOM and error.errno != errno.EROFS:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
+        raise UserError(f"cannot write to {kind}'{folder}': {error.strerror}; name another with {option}") from None
+    finally:
+        with suppress(OSError):
+            probe.unlink()
 
 
 def sync_folder(path: Path) -> None:

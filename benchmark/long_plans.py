@@ -10,9 +10,8 @@ from benchmark.forecast import look_ahead
 from benchmark.jobs import Job, Suite
 from benchmark.store import Store
 from benchmark.tasks import task_names
-from benchmark.units import counted, two_digits
+from benchmark.units import DAY, counted, two_digits
 
-DAY = 86400.0
 SLOWEST_STEP = 20.0
 """Seconds. A plan that would not take a day even so need not be looked at."""
 

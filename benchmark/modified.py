@@ -26,11 +26,12 @@ def open_table(manifest: dict[str, Any], store: Store) -> tuple[dict[str, Any], 
 
 def modified_text(manifest: dict[str, Any], columns: Sequence[Column]) -> str:
     """A sentence with the values of both, or nothing. What holds of some columns only names them."""
-    trained = [column for column in single(columns) if column.published and (column.records or column.diverged)]
-    trained = [column for column in trained if not column.is_oracle]
+    begun = [column for column in single(columns) if column.records or column.diverged]
+    trained = [column for column in begun if column.published and not column.is_oracle]
+    said = manifest.get("standard") or shipped_recipe(manifest["task"])
     found: dict[str, list[str]] = {}
     for column in trained:
-        for line in dict.fromkeys(recipe_lines(manifest, column)):
+        for line in dict.fromkeys(recipe_lines(said, manifest, column)):
             found.setdefault(line, []).append(column.name)
     shared = [line for line, names in found.items() if len(names) == len(trained)]
     apart = [f"{some(names)}: {line}" for line, names in found.items() if len(names) < len(trained)]
@@ -38,8 +39,7 @@ def modified_text(manifest: dict[str, Any], columns: Sequence[Column]) -> str:
     return f"Modified: {'; '.join([*shared, *apart, *own])}." if found or own else ""
 
 
-def recipe_lines(manifest: dict[str, Any], column: Column) -> Iterator[str]:
-    said = manifest.get("standard") or shipped_recipe(manifest["task"])
+def recipe_lines(said: dict[str, Any], manifest: dict[str, Any], column: Column) -> Iterator[str]:
     for record in (*column.records, *column.diverged) if said else ():
         used = record.get("identity", {})
         yield from map(both, recipe_differences(said | left_to_the_device(manifest, used), used).items())

@@ -10,9 +10,8 @@ from tqdm import tqdm
 from benchmark.jobs import Job
 from benchmark.launch import Event, Stop
 from benchmark.pace import Pace
-from benchmark.units import text_from_seconds
+from benchmark.units import DAY, text_from_seconds
 
-DAY = 86400.0
 SILENCE_SECONDS, SILENCE_SHARE = 10.0, 0.01
 """Where there is no live line, a plain one breaks a silence of so long; or of such a share of the time so far, for
 nobody reads a log of days line by line."""

@@ -85,7 +85,6 @@ class Recipe:
     schedule: ScheduleConfig
     epochs: int
     batch_size: int
-    checkpoint: str
 
 
 def recipe_text(used: Mapping[str, Any]) -> dict[str, str]:

@@ -1,10 +1,8 @@
 """The results folder: what is written is written whole, and a record is written last. It *is* "done"."""
 
 import csv
-import errno
 import hashlib
 import io
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -14,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.errors import UserError
 from benchmark.files import (
     BLANK,
-    HOST,
-    NO_ROOM,
     Damaged,
+    check_folder,
     claimed,
     read_if_there,
     read_sealed,
@@ -68,19 +64,7 @@ class Store:
     def check_writable(self) -> None:
         """Fail before any training if results could not be kept."""
         sweep(self.root)
-        probe = self.root / f".probe.{HOST}-{os.getpid()}.tmp"
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            probe.write_bytes(b"x")
-        except OSError as error:
-            if error.errno in NO_ROOM and error.errno != errno.EROFS:
-                raise OSError(error.errno, error.strerror, str(self.root)) from None
-            raise UserError(
-                f"cannot write to results folder '{self.root}': {error.strerror}; name another with --results DIR"
-            ) from None
-        finally:
-            with suppress(OSError):
-                probe.unlink()
+        check_folder(self.root, "results folder ", "--results DIR")
 
     def state(self, folder: Path) -> str:
         """done: the record is there; diverged: it says that there is no result; partial: a checkpoint; new: nothing."""

@@ -6,6 +6,8 @@ from benchmark.limits import shown
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 MOST_BYTES = 10**15
+DAY = 86400.0
+"""In seconds."""
 
 
 def bytes_from_text(text: str) -> int:
@@ -34,7 +36,7 @@ def text_from_bytes(count: float) -> str:
 
 def unit_of_time(seconds: float) -> tuple[str, float]:
     """The largest of which there are two at least, and its seconds."""
-    units = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
+    units = (("days", DAY), ("hours", 3600.0), ("minutes", 60.0))
     return next((unit for unit in units if seconds >= 2 * unit[1]), ("seconds", 1.0))
 
 

@@ -1,11 +1,9 @@
 """What commands that only read results may write, and where: a folder under version control is left as it is."""
 
 import argparse
-import errno
 from pathlib import Path
 
-from benchmark.errors import UserError
-from benchmark.files import HOST, NO_ROOM
+from benchmark.files import check_folder
 
 WRITTEN = ("manifests/", "paper/", "tables/", "figures/", "report.html")
 """What commands leave in a results folder, beside its records."""
@@ -24,25 +22,12 @@ def place_to_write(arguments: argparse.Namespace) -> Path | None:
     """A folder that can be written, or None where the results are to be left as they are."""
     folder = arguments.out or (None if is_under_version_control(arguments.results) else arguments.results)
     if folder is not None:
-        check_folder(folder)
+        check_folder(folder, "", "--out DIR")
     return folder
 
 
 def left_alone(arguments: argparse.Namespace) -> str:
     return f"'{arguments.results}' is under version control, and reading leaves it alone; --out DIR writes elsewhere"
-
-
-def check_folder(folder: Path) -> None:
-    """Fail before any work if nothing could be written."""
-    probe = folder / f".probe.{HOST}.tmp"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        if error.errno in NO_ROOM and error.errno != errno.EROFS:
-            raise OSError(error.errno, error.strerror, str(folder)) from None
-        raise UserError(f"cannot write to '{folder}': {error.strerror}; name another with --out DIR") from None
 
 
 def is_under_version_control(results: Path) -> bool:
