@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from benchmark.errors import DeviceLost, NoRoom, Unreachable, UserError, brief
-from benchmark.files import NO_ROOM, cannot_write
-from benchmark.interrupts import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
-from benchmark.names import unknown_name
-from benchmark.remote import mirrored
+from benchmark.base.errors import DeviceLost, NoRoom, Unreachable, UserError, brief
+from benchmark.base.files import NO_ROOM, cannot_write
+from benchmark.base.names import unknown_name
+from benchmark.base.signals import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
+from benchmark.store.mirror import mirrored
 
 COMMANDS = (
     "run",

@@ -1,4 +1,4 @@
-"""The contract between the core and the methods. Everything a method may know or do is on this page.
+"""The contract between the core and the methods, and the only module of the core that methods import.
 
 **Confidence is always "larger = kept first".** All state of a method is parameters and buffers, so `state_dict()` is
 the whole checkpoint. `training_step` reads state and `after_step` writes it.
@@ -11,8 +11,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from benchmark.prediction import Evidence, Prediction, Stored
-from benchmark.scores import Confidence, softmax_response
+from benchmark.base.limits import Epochs as Epochs
+from benchmark.base.limits import Positive as Positive
+from benchmark.base.limits import Weight as Weight
+from benchmark.base.limits import Within as Within
+from benchmark.base.schema import check as check
+from benchmark.base.schema import later as later
+from benchmark.measure.prediction import Evidence as Evidence
+from benchmark.measure.prediction import Floats as Floats
+from benchmark.measure.prediction import Prediction as Prediction
+from benchmark.measure.prediction import Stored as Stored
+from benchmark.measure.scores import Confidence as Confidence
+from benchmark.measure.scores import abstention as abstention
+from benchmark.measure.scores import softmax_response as softmax_response
 
 
 @dataclass(frozen=True)
@@ -86,12 +97,12 @@ class Contestant:
 
     @staticmethod
     def scores(prediction: Stored) -> dict[str, Confidence]:
-        """Confidences by name, the published one first. Pure: computed again from stored predictions at any time."""
+        """Return confidences by name, the published one first. Pure: repeated from stored predictions at any time."""
         return {"SR": softmax_response(prediction.logits)}
 
 
 class Method(Contestant, nn.Module):
-    """A way to train a network that may abstain, and to score what it says."""
+    """A way to train a network that may abstain, and to score its predictions."""
 
     extra_outputs: ClassVar[int] = 0
     """Outputs of the network beyond the K classes; they come last."""
@@ -115,29 +126,29 @@ class Method(Contestant, nn.Module):
         self.config = config
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
-        """The loss of a batch. Moves no state but the BatchNorm statistics of the trained network."""
+        """Return the loss of a batch. Change no state but the BatchNorm statistics of the trained network."""
         raise NotImplementedError(f"{type(self).__name__} defines no training_step")
 
     def after_step(self, batch: Batch, carry: Any, progress: Progress) -> None:
-        """The only writer of state, called without gradients after each optimiser step."""
+        """Update the state; nothing else may. Called without gradients after each optimiser step."""
 
     def after_epoch(self, progress: Progress, validation: Validation | None) -> None:
-        """Called without gradients after each epoch this method trained.
+        """Do what is due after an epoch that this method trained. Called without gradients.
 
         `validation` is the validation split if the method needs it.
         """
 
     def health(self) -> Mapping[str, Tensor]:
-        """0-d numbers at the end of an epoch for `history.csv`: what would show that a part does not work."""
+        """Return 0-d numbers for `history.csv` at the end of an epoch, which show whether each part works."""
         return {}
 
     def predict(self, images: Tensor) -> Prediction[Tensor]:
-        """K class logits, never more; further outputs go to `aux`, each larger where there is more doubt."""
+        """Return K class logits, never more. Further outputs go to `aux`, each larger where there is more doubt."""
         logits, features = self.network(images)
         return Prediction(logits, features)
 
     def notes(self) -> list[str]:
-        """What a reader of the table must know of this run, e.g. that a part of the method never started."""
+        """Return warnings to print under the table, e.g. that a part of the method never started."""
         return []
 
 
@@ -156,7 +167,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Combination:
-    """A prediction made of others, and numbers worth knowing about how it was made."""
+    """A prediction combined from others, and numbers that describe how."""
 
     prediction: Stored
     facts: Mapping[str, float] = field(default_factory=dict)
@@ -167,12 +178,12 @@ class Derived(Contestant):
 
     @staticmethod
     def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
-        """What must be trained; runs that the grid has anyway are not trained again."""
+        """Return what must be trained; runs that the grid has anyway are not trained again."""
         raise NotImplementedError
 
     @staticmethod
     def combine(config: Any, predictions: Sequence[Stored], validation: Sequence[Evidence]) -> Combination:
-        """One prediction from those of the members on the same images, in their order.
+        """Return one prediction from those of the members on the same images, in their order.
 
         `validation` are the members' predictions on the validation split, empty where there is none.
         """
@@ -180,5 +191,5 @@ class Derived(Contestant):
 
 
 def accuracy(class_logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of right arg-maxima, as a 0-d tensor for `Step.logs`."""
+    """Return the share of correct arg-maxima, as a 0-d tensor for `Step.logs`."""
     return (class_logits.detach().argmax(dim=1) == labels).to(torch.float32).mean()

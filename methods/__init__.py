@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from benchmark.code import code_hash, essence
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.names import is_plain
 from benchmark.interface import Contestant, Derived, Method
-from benchmark.names import is_plain
+from benchmark.jobs.code_version import code_hash, essence
 
 FOLDER = Path(__file__).resolve().parent
 

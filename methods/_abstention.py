@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-from benchmark.interface import Method
-from benchmark.prediction import Prediction, Stored
-from benchmark.scores import Confidence, abstention, softmax_response
+from benchmark.interface import Confidence, Method, Prediction, Stored, abstention, softmax_response
 
 
 class AbstentionMethod(Method):

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from benchmark.limits import Epochs, Positive, Weight, Within
-from benchmark.schema import check, later
+from benchmark.interface import Epochs, Positive, Weight, Within, check, later
 from methods._queues import Keys
 
 MASKED = -1e9

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from benchmark.interface import Combination, Derived
-from benchmark.prediction import Evidence, Floats, Prediction, Stored
+from benchmark.interface import Combination, Derived, Evidence, Floats, Prediction, Stored
 
 
 def log_mean_probability(logits: Sequence[Floats]) -> Floats:

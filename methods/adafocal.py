@@ -8,9 +8,7 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from benchmark.interface import Batch, Method, Progress, Step, Task, Validation, accuracy
-from benchmark.limits import Weight, Within
-from benchmark.schema import check, later
+from benchmark.interface import Batch, Method, Progress, Step, Task, Validation, Weight, Within, accuracy, check, later
 from methods._probabilities import confidence, correctness, label_log_probability, other_log_probability
 
 

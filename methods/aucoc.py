@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from benchmark.interface import Batch, Method, Progress, Step, accuracy
-from benchmark.limits import Weight
+from benchmark.interface import Batch, Method, Progress, Step, Weight, accuracy
 from methods._probabilities import confidence, label_log_probability
 
 SMALLEST_BANDWIDTH = 1e-4

@@ -6,11 +6,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Progress, Step, Task
-from benchmark.limits import Weight
-from benchmark.prediction import Stored
-from benchmark.schema import check
-from benchmark.scores import Confidence
+from benchmark.interface import Batch, Confidence, Progress, Step, Stored, Task, Weight, check
 from methods._contrastive import ContrastConfig
 from methods.ccl_sc import ConfidenceAwareContrast
 from methods.self_adaptive import SelfAdaptive

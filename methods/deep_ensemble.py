@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from benchmark.interface import Member
-from benchmark.limits import Within
+from benchmark.interface import Member, Within
 from methods._ensembles import Ensemble
 
 FURTHER = 1_000_000

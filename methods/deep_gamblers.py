@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmark.interface import Batch, Progress, Step, accuracy
-from benchmark.limits import Epochs, Positive
-from benchmark.schema import check
+from benchmark.interface import Batch, Epochs, Positive, Progress, Step, accuracy, check
 from methods._abstention import AbstentionMethod, abstention_mass
 from methods._probabilities import at_label
 

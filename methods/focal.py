@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.limits import Within
+from benchmark.interface import Batch, Method, Progress, Step, Task, Within, accuracy
 from methods._probabilities import label_log_probability, other_log_probability
 
 

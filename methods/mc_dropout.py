@@ -8,10 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmark.interface import Method
-from benchmark.limits import Within
-from benchmark.prediction import Prediction, Stored
-from benchmark.scores import Confidence, softmax_response
+from benchmark.interface import Confidence, Method, Prediction, Stored, Within, softmax_response
 
 
 class PassStatistics:

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.limits import Weight
+from benchmark.interface import Batch, Method, Progress, Step, Task, Weight, accuracy
 from methods._probabilities import confidence, correctness
 
 KERNEL_WIDTH = 0.4

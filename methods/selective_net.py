@@ -8,11 +8,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.limits import Weight, Within
-from benchmark.prediction import Prediction, Stored
-from benchmark.schema import check, later
-from benchmark.scores import Confidence, softmax_response
+from benchmark.interface import (
+    Batch,
+    Confidence,
+    Method,
+    Prediction,
+    Progress,
+    Step,
+    Stored,
+    Task,
+    Weight,
+    Within,
+    accuracy,
+    check,
+    later,
+    softmax_response,
+)
 
 SMALLEST_COVERAGE = 1e-3
 """Keeps the divided risk finite when everything is rejected."""

@@ -6,9 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from benchmark.interface import Batch, Progress, Step, Task, accuracy
-from benchmark.limits import Epochs, Weight
-from benchmark.schema import check
+from benchmark.interface import Batch, Epochs, Progress, Step, Task, Weight, accuracy, check
 from methods._abstention import AbstentionMethod, abstention_mass
 from methods._probabilities import at_label
 

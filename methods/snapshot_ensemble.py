@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from benchmark.interface import Member
-from benchmark.limits import Within
-from benchmark.schema import check
+from benchmark.interface import Member, Within, check
 from methods._ensembles import Ensemble
 
 

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.limits import Positive, Weight
-from benchmark.schema import check
+from benchmark.interface import Batch, Method, Positive, Progress, Step, Task, Weight, accuracy, check
 from methods._probabilities import correctness
 
 

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Method, Progress, Step, Task, accuracy
-from benchmark.limits import Positive, Weight, Within
+from benchmark.interface import Batch, Method, Positive, Progress, Step, Task, Weight, Within, accuracy
 from methods._probabilities import confidence, correctness
 
 

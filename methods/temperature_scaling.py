@@ -9,9 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import kendalltau
 
-from benchmark.interface import Combination, Derived, Member
-from benchmark.prediction import Evidence, Floats, Prediction, Stored
-from benchmark.scores import softmax_response
+from benchmark.interface import Combination, Derived, Evidence, Floats, Member, Prediction, Stored, softmax_response
 
 COLDEST, HOTTEST = 0.01, 100.0
 

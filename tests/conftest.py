@@ -14,15 +14,15 @@ import pytest
 import torch
 from hypothesis import settings
 
-from benchmark import devices
-from benchmark.cache import Folders
-from benchmark.cells import Table
 from benchmark.cli import main
-from benchmark.columns import load_columns
-from benchmark.config import TaskConfig
-from benchmark.data import load
-from benchmark.store import Store
-from benchmark.tables import build_tables, complete
+from benchmark.config.task import TaskConfig
+from benchmark.data import devices
+from benchmark.data.cache import Folders
+from benchmark.data.dataset import load
+from benchmark.store.store import Store
+from benchmark.tables.build import build_tables, with_defaults
+from benchmark.tables.columns import load_columns
+from benchmark.tables.model import Table
 from methods import Registry
 from run_all import make_registry
 
@@ -186,7 +186,7 @@ def data_hash(task: TaskConfig) -> str:
 
 
 def tables_of(manifest: dict[str, Any], store: Store) -> list[Table]:
-    manifest = complete(manifest)
+    manifest = with_defaults(manifest)
     return build_tables(manifest, load_columns(manifest, store))
 
 

@@ -4,10 +4,13 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import networkx
 import pytest
 
+from benchmark.cli import COMMANDS
 from methods import Registry, built_in_names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,16 +28,152 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+LEVELS = (
+    ("base",),
+    ("config", "measure"),
+    ("interface", "store"),
+    ("data", "tables"),
+    ("jobs", "report"),
+    ("train", "paper", "tune"),
+    ("launch", "figures", "check"),
+    ("forecast",),
+    ("doctor",),
+    ("commands",),
+    ("cli",),
+)
+"""The packages of the core in their order: each imports from the levels above its own, and from none beside it."""
+MAY_IMPORT = {
+    package: {package, *(earlier for before in LEVELS[:index] for earlier in before)}
+    for index, level in enumerate(LEVELS)
+    for package in level
+}
+WITHOUT_TORCH = ("base", "config", "measure", "store", "tables", "figures", "report")
+MOST_FILES = 14
+MOST_HIDDEN_IMPORTS = 14
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_name(path): path for path in CORE}
+
+
+def package_of(module: str) -> str:
+    """`benchmark.tables.render.latex` belongs to `tables`."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def imported_modules(node: ast.AST) -> Iterator[str]:
+    """Modules of ours that an import statement names."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name in MODULES)
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "benchmark":
+        for alias in node.names:
+            full = f"{node.module}.{alias.name}"
+            yield full if full in MODULES else str(node.module)
+
+
+def edges(*, hidden: bool = True) -> set[tuple[str, str]]:
+    """Which module imports which, also within functions unless `hidden` is False. Types alone do not count."""
+    found = set()
+    for name, path in MODULES.items():
+        nodes: list[ast.AST] = [ast.parse(path.read_text())]
+        while nodes:
+            node = nodes.pop()
+            found |= {(name, target) for target in imported_modules(node)}
+            for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            later = isinstance(node, ast.FunctionDef) and not hidden
+            nodes += [] if for_types or later else ast.iter_child_nodes(node)
+    return found
+
+
+def test_every_package_has_its_place() -> None:
+    packages = {path.name for path in (ROOT / "benchmark").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert packages | {"interface", "cli"} == set(MAY_IMPORT)
+
+
+def test_no_step_back() -> None:
+    wrong = [
+        f"{source} -> {target}"
+        for source, target in edges()
+        if package_of(source) and package_of(target) not in MAY_IMPORT[package_of(source)]
+    ]
+    assert not wrong
+
+
+def test_no_circle_not_even_a_hidden_one() -> None:
+    targets: dict[str, set[str]] = {}
+    for source, target in edges():
+        if source != target:
+            targets.setdefault(source, set()).add(target)
+    graph = networkx.DiGraph([(source, target) for source, found in targets.items() for target in found])
+    assert not [" -> ".join(circle) for circle in networkx.simple_cycles(graph)]
+
+
+@pytest.mark.parametrize("package", WITHOUT_TORCH)
+def test_no_torch_where_results_are_only_read(package: str) -> None:
+    """Not in the package itself, nor in what its modules import."""
+    graph = networkx.DiGraph(edges(hidden=False))
+    with_torch = {name for name, path in MODULES.items() if {each.split(".")[0] for each in imports(path)} & {"torch"}}
+    own = [name for name in MODULES if package_of(name) == package]
+    reached = {
+        (name, other)
+        for name in own
+        for other in ({name} | (networkx.descendants(graph, name) if name in graph else set()))
+    }
+    assert not sorted(f"{name} -> {other} -> torch" for name, other in reached if other in with_torch)
+
+
+def test_few_imports_are_hidden_in_functions() -> None:
+    """Only where they keep torch, or matplotlib, off the start path."""
+    at_the_top = edges(hidden=False)
+    graph = networkx.DiGraph(at_the_top)
+    heavy = {
+        name
+        for name, path in MODULES.items()
+        if {each.split(".")[0] for each in imports(path)} & {"torch", "matplotlib"}
+    }
+    hidden = edges() - at_the_top
+    idle = [f"{s} -> {t}" for s, t in hidden if not ({t} | networkx.descendants(graph, t)) & heavy]
+    assert not idle
+    assert len(hidden) <= MOST_HIDDEN_IMPORTS, sorted(hidden)
+
+
+def test_no_command_imports_another() -> None:
+    named = {f"benchmark.commands.{name}" for name in COMMANDS}
+    assert not [edge for edge in edges() if edge[0] in named and edge[1] in named]
+
+
+def test_a_folder_can_be_seen_at_a_glance() -> None:
+    folders = {path.parent for path in CORE}
+    sizes = {str(folder.relative_to(ROOT)): len(list(folder.glob("[a-z]*.py"))) for folder in folders}
+    assert not {name: size for name, size in sizes.items() if size > MOST_FILES and name != "benchmark/commands"}
+
+
+def test_tests_lie_in_the_folders_of_what_they_test() -> None:
+    mirrored = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and list(path.glob("test_*.py"))}
+    assert mirrored - set(MAY_IMPORT) == {"device", "methods"}
+
+
+def test_the_map_for_newcomers_is_complete() -> None:
+    """CONTRIBUTING shows every package, one a line, and no other."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    tree = text[text.index("benchmark/") : text.index("```", text.index("benchmark/"))]
+    shown = set(re.findall(r"^  (\w+)(?:/|\.py) ", tree, re.MULTILINE))
+    assert shown == set(MAY_IMPORT)
+    assert len(tree.splitlines()) <= 30
+
+
 def test_the_core_never_imports_a_method() -> None:
     assert not [path for path in CORE if any(name.split(".")[0] == "methods" for name in imports(path))]
 
 
 def test_methods_know_only_the_contract() -> None:
-    allowed = {f"benchmark.{name}" for name in ("interface", "limits", "prediction", "schema", "scores")}
     for path in METHODS:
         if path.stem != "__init__":
             ours = {name for name in imports(path) if name.split(".")[0] == "benchmark"}
-            assert ours <= allowed, path
+            assert ours <= {"benchmark.interface"}, path
 
 
 def test_the_core_names_no_method() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark.store import Store
-from benchmark.tasks import load_task
+from benchmark.config.load import load_task
+from benchmark.store.store import Store
 from tests.conftest import ROOT, run_here, tables_of
 
 LABELS = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]
@@ -144,7 +144,7 @@ def test_tables_come_from_the_records_alone(results: Path) -> None:
 
 
 def test_scores_can_be_computed_again_from_the_stored_predictions(results: Path) -> None:
-    from benchmark.evaluate import measure
+    from benchmark.measure.evaluate import measure
     from methods import Registry
 
     store = Store(results)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmark.planner import label_owners, plan, resolve_config
-from benchmark.store import Store, folder_of
-from benchmark.tasks import load_task
+from benchmark.config.load import load_task
+from benchmark.jobs.plan import label_owners, plan, resolve_config
+from benchmark.store.store import Store, folder_of
 from methods import Registry
 from tests.conftest import run_here
 

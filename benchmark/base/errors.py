@@ -1,31 +1,31 @@
-"""Mistakes a user can make."""
+"""Errors that the suite raises: mistakes of the user, and what a machine can lack."""
 
 
 class UserError(Exception):
     """Bad input: shown as one line with exit code 2, never as a traceback."""
 
     def __str__(self) -> str:
-        """One line whatever the input that it quotes."""
+        """Return the message as one line, whatever input it quotes."""
         return " ".join("".join(c if c.isprintable() else " " for c in super().__str__()).split())
 
 
 def brief(error: BaseException) -> str:
-    """What another library says is wrong, in part of a line."""
+    """Return the type and the message of an error from another library, cut to part of a line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:160]}" if text else type(error).__name__
 
 
 class MissingData(UserError):
-    """A data set is not there. A plan can still be shown."""
+    """A data set is missing. A plan can still be shown."""
 
 
 class Unreachable(Exception):
-    """The place where results are kept does not answer; they are kept here until it does."""
+    """The URL of the results does not answer. New results stay on this disk until it does."""
 
 
 class NoRoom(Exception):
-    """Nothing more can be written to the results; what is there stays, and the same command goes on from it."""
+    """Nothing more can be written to the results. What is written stays, and the same command continues from it."""
 
 
 class DeviceLost(Exception):
-    """The device fails whatever this process asks of it; a new process, with the same command, goes on."""
+    """The device fails at everything in this process. The same command in a new process continues."""

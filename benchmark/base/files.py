@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and that show whether they are still what was written."""
+"""Write files whole or not at all, and check on reading that they are still what was written."""
 
 import errno
 import hashlib
@@ -16,19 +16,21 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
 
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder in which `benchmark/`, `methods/` and `configs/` lie."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""Nothing more can be written here, by this job or by another."""
+"""Errors after which neither this job nor another can write here."""
 HOST = re.sub(r"[^\w.]", "_", socket.gethostname())
-FORSAKEN_SECONDS = 24 * 3600.0
+ABANDONED_SECONDS = 24 * 3600.0
 BLANK = "0" * 64
 SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def cannot_write(error: OSError) -> str:
-    """What the system says, and what to do about it."""
+    """Return a message with what the system says and what the user can do about it."""
     remedy = "make it writable" if error.errno == errno.EROFS else "make room"
     return f"cannot write '{error.filename}': {error.strerror}; {remedy} and run the same command again"
 
@@ -38,7 +40,7 @@ class Damaged(Exception):
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """A reader, or a restart after a crash at any instant, sees the old file or the new one, never a part."""
+    """Write a file so that a reader, also after a crash at any instant, sees the old or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.{HOST}-{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,18 +56,18 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def write_if_other(path: Path, content: bytes) -> None:
-    """What is there already stays as it is, with its date: others may look at that."""
+def write_if_changed(path: Path, content: bytes) -> None:
+    """Write a file unless it has this content already. It then keeps its date, which other programs may look at."""
     try:
         if path.read_bytes() == content:
             return
     except OSError:
-        pass  # writing tells what is wrong
+        pass  # writing reports what is wrong
     write_atomically(path, content)
 
 
 def check_folder(folder: Path, kind: str, option: str) -> None:
-    """Fail before any work if nothing could be written there; `option` names another place."""
+    """Raise an error before any work if the folder is not writable; `option` is how the user names another."""
     probe = folder / f".probe.{HOST}-{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +82,7 @@ def check_folder(folder: Path, kind: str, option: str) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make a rename in a folder outlive a power cut."""
+    """Make sure that a rename in a folder survives a power cut."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -88,22 +90,22 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def sweep(root: Path) -> None:
-    """Remove what writers left that were killed: those of this machine that are gone, and any from days ago."""
-    for folder, _, names in os.walk(root):  # which minds no folder that goes meanwhile
+def remove_leftovers(root: Path) -> None:
+    """Remove temporary files of killed writers: of ended processes on this machine, and any older than a day."""
+    for folder, _, names in os.walk(root):  # which does not fail where a folder is removed meanwhile
         for path in (Path(folder, name) for name in names if re.fullmatch(r"\..*\.tmp", name)):
             ours = re.search(rf"\.{re.escape(HOST)}-(\d+)\.tmp$", path.name)
             with suppress(OSError):
                 gone = ours is not None and not psutil.pid_exists(int(ours[1]))
-                if gone or time.time() - path.stat().st_mtime > FORSAKEN_SECONDS:
+                if gone or time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
                     path.unlink()
 
 
 @contextmanager
 def claimed(path: Path, is_over: Callable[[], bool]) -> Iterator[bool]:
-    """Whether a lock is ours until the end of this; a dead process holds none.
+    """Take a lock for the duration of the block, and yield whether that worked. A dead process holds no lock.
 
-    It goes when what it guards is over: whoever gets it then finds nothing to do.
+    The lock file is removed once `is_over()`: whoever gets the lock then finds nothing to do.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
@@ -121,11 +123,12 @@ def claimed(path: Path, is_over: Callable[[], bool]) -> Iterator[bool]:
 
 
 def sealed(payload: bytes, place: str) -> bytes:
-    """The payload and a checksum of it, bound to the place it is for: a file from elsewhere does not pass."""
+    """Return the payload followed by a checksum of it and of `place`, so that a file from elsewhere is refused."""
     return payload + checksum(payload, place)
 
 
 def unsealed(content: bytes, place: str) -> bytes:
+    """Return the payload that `sealed` was given; raise Damaged where the checksum does not fit."""
     payload, seal = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
     if checksum(payload, place) != seal:
         raise Damaged("its checksum is wrong" if content else "it is empty")
@@ -137,7 +140,7 @@ def checksum(payload: bytes, place: str) -> bytes:
 
 
 def write_sealed(path: Path, value: Mapping[str, Any], place: str) -> None:
-    """A JSON object that has BLANK somewhere: there goes the checksum of the text, bound to the place it is for."""
+    """Write a JSON object that contains BLANK; the checksum of the text and of `place` is put there."""
     blank = json.dumps(value, indent=1).encode() + b"\n"
     before, _, after = blank.rpartition(BLANK.encode())
     write_atomically(path, before + checksum(blank, place).hex().encode() + after)
@@ -146,9 +149,9 @@ def write_sealed(path: Path, value: Mapping[str, Any], place: str) -> None:
 def read_sealed(
     path: Path, place: str, is_older: Callable[[dict[str, Any]], bool] = lambda value: False
 ) -> dict[str, Any] | None:
-    """What `write_sealed` wrote; None where there is no file. Raises Damaged on any other content.
+    """Return what `write_sealed` wrote, or None where there is no file. Raise Damaged on any other content.
 
-    But for objects of a version that had no seals yet: `is_older` tells them from sealed ones that lost theirs.
+    Objects of a version without seals are accepted: `is_older` tells them from sealed ones that lost their seal.
     """
     content = read_if_there(path)
     if content is None:
@@ -168,7 +171,7 @@ def read_sealed(
 
 
 def read_if_there(path: Path) -> bytes | None:
-    """The content of a file; what the disk cannot give back counts as damaged."""
+    """Return the content of a file, or None where there is none. Raise Damaged where the disk cannot read it."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -180,12 +183,13 @@ def read_if_there(path: Path) -> bytes | None:
 
 
 def set_aside(path: Path) -> None:
-    """A damaged file makes room for a new one, and can still be looked at."""
+    """Rename a damaged file to make room for a new one; people can still look at it."""
     with suppress(FileNotFoundError):
         path.replace(path.with_name(f"{path.name}.damaged"))
 
 
 def say(text: str) -> None:
+    """Print a message for the user to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -194,7 +198,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None where there is no readable one."""
+    """Return the object in a JSON file, or None where there is no readable one."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):

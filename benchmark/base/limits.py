@@ -1,7 +1,7 @@
-"""Numbers that people write: how they are read, and how large they may be.
+"""Read the numbers that people write, and check how large they are.
 
 A limit stands where its number is declared: `epochs: Annotated[int, Within(1, 100_000, "…")]` in a config, or
-`type=whole(Within(0, 100, "…"))` of an option. Whoever needs more raises the limit there.
+`type=whole(Within(0, 100, "…"))` of an option. Raise the limit there where more is needed.
 """
 
 import re
@@ -17,26 +17,26 @@ MOST_DIGITS = 30
 
 @dataclass(frozen=True)
 class Within:
-    """The least and the most that a number may be, and why no more."""
+    """The smallest and the largest value of a number, and why it may not be larger."""
 
     least: float
     most: float
     why: str = "no setting needs more"
 
 
-UNSAID: dict[type, Within] = {int: Within(-(10**9), 10**9), float: Within(-(10**12), 10**12)}
-"""Of numbers that are declared without a limit."""
+DEFAULT_LIMITS: dict[type, Within] = {int: Within(-(10**9), 10**9), float: Within(-(10**12), 10**12)}
+"""For numbers that are declared without a limit."""
 
 SEEDS = Within(1, 10_000, "each seed trains every method once more")
 Epochs = Annotated[int, Within(0, 100_000, "a training would last for years")]
 Weight = Annotated[float, Within(0, 10**6, "nothing else would count beside it")]
 Positive = Annotated[float, Within(1e-9, 10**6)]
-"""What settings of methods often are."""
+"""The last three: types of settings that many methods have."""
 
 
 def read_number(value: Any, kind: type, limit: Within | None = None) -> Any:
-    """The number that a value, or a text in plain digits, stands for; a ValueError says what was expected."""
-    limit, number = limit or UNSAID[kind], plain_number(value)
+    """Return a value, or a text in plain digits, as a number; raise a ValueError that says what was expected."""
+    limit, number = limit or DEFAULT_LIMITS[kind], plain_number(value)
     if number is not None and limit.least <= number <= limit.most and kind(number) == number:
         return kind(number)
     reason = ""
@@ -49,7 +49,7 @@ def read_number(value: Any, kind: type, limit: Within | None = None) -> Any:
 
 
 def plain_number(value: Any) -> float | None:
-    """A text too large for a number is infinite, and so above every limit."""
+    """Return the number or None. A text too large for a number gives infinity, which is above every limit."""
     if isinstance(value, str):
         return float(value) if NUMBER.fullmatch(value) else None
     if isinstance(value, (int, bool)):
@@ -61,7 +61,7 @@ def plain_number(value: Any) -> float | None:
 
 
 def looks_like_number(value: Any) -> bool:
-    """Python itself reads `1_0`, blanks around it, and the digits of other scripts."""
+    """Return whether Python reads a text as a number: also `1_0`, blanks around it, digits of other scripts."""
     try:
         return isinstance(value, str) and isfinite(float(value))
     except ValueError:
@@ -69,7 +69,7 @@ def looks_like_number(value: Any) -> bool:
 
 
 class Brief(Repr):
-    """A part of a line, whatever the value: endless text, nested lists, numbers of a thousand digits."""
+    """Shows any value in part of a line: endless text, nested lists, numbers of a thousand digits."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Work done ahead of its use, by a thread or by processes, with the results in order."""
+"""Do work before its result is needed, in a thread or in processes, and give the results in order."""
 
 import multiprocessing
 import os
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from typing import TypeVar
 
-from benchmark.interrupts import ignored_interrupts
+from benchmark.base.signals import ignored_interrupts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def ahead(executor: Executor, work: Callable[[Item], Result], items: Iterable[Item], depth: int) -> Iterator[Result]:
-    """`work` of each item in turn, at most `depth` finished or under way beyond the one in use."""
+    """Yield `work(item)` for each item in order; at most `depth` more are finished or under way."""
     pending: deque[Future[Result]] = deque()
     try:
         for item in items:
@@ -30,12 +30,12 @@ def ahead(executor: Executor, work: Callable[[Item], Result], items: Iterable[It
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processes() -> ProcessPoolExecutor:
-    """One for each core, started. They end with their parent, however that ends."""
+    """Start a process for each core. They end with their parent, however that ends."""
     pool = ProcessPoolExecutor(cores(), mp_context=multiprocessing.get_context("spawn"), initializer=watch_parent)
     with ignored_interrupts():
         pool.submit(int).result()  # the first task starts them all

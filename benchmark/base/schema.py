@@ -1,30 +1,30 @@
-"""Plain mappings → frozen dataclasses, with every key and value checked and coerced to its field's type."""
+"""Turn plain mappings into frozen dataclasses; check every key, and convert every value to its field's type."""
 
 import dataclasses
 import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from benchmark.errors import UserError
-from benchmark.limits import Within, read_number, shown
-from benchmark.names import unknown_name
+from benchmark.base.errors import UserError
+from benchmark.base.limits import Within, read_number, shown
+from benchmark.base.names import unknown_name
 
 T = TypeVar("T")
 MOST_ITEMS = 10_000
 
 
 def later(neutral: Any) -> Any:
-    """A field added after results exist: left out of the identity at its neutral value, so that old ids stand."""
+    """Declare a field added after results exist. At its neutral value it is not in the identity, so old ids stay."""
     return dataclasses.field(default=neutral, metadata={"neutral": neutral})
 
 
 def unidentified(default: Any) -> Any:
-    """A field that says where something lies, not what is computed: no part of the identity."""
+    """Declare a field that says where something lies, not what is computed. It is never in the identity."""
     return dataclasses.field(default=default, metadata={"identified": False})
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """An instance of dataclass `cls`; unknown keys, wrong types and missing values are refused, naming `where`."""
+    """Return an instance of dataclass `cls`. Refuse unknown keys, wrong types and missing values, naming `where`."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     hints = get_type_hints(cls, include_extras=True)
     for key in values:
@@ -42,11 +42,11 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def coerce(value: Any, hint: Any, where: str, limit: Within | None = None) -> Any:
-    """`value` as the type `hint`. Numbers may come as text (from the command line); nothing else is guessed."""
+    """Return `value` as the type `hint`. Numbers may be text (from the command line); nothing else is guessed."""
     origin = get_origin(hint)
     if origin is Annotated:
-        kind, *said = get_args(hint)
-        return coerce(value, kind, where, next((each for each in said if isinstance(each, Within)), None))
+        kind, *notes = get_args(hint)
+        return coerce(value, kind, where, next((note for note in notes if isinstance(note, Within)), None))
     is_config = isinstance(hint, type) and dataclasses.is_dataclass(hint)
     if is_config or origin is dict:
         if not isinstance(value, Mapping):
@@ -58,7 +58,7 @@ def coerce(value: Any, hint: Any, where: str, limit: Within | None = None) -> An
         inner = next(arg for arg in get_args(hint) if arg is not type(None))
         return None if value is None else coerce(value, inner, where)
     if origin is tuple:
-        items = words_of(value) if isinstance(value, str) else value
+        items = split_list(value) if isinstance(value, str) else value
         if not isinstance(items, (list, tuple)):
             raise wrong_type(value, "a list", where)
         if len(items) > MOST_ITEMS:
@@ -67,8 +67,8 @@ def coerce(value: Any, hint: Any, where: str, limit: Within | None = None) -> An
     return coerce_scalar(value, hint, where, limit)
 
 
-def words_of(text: str) -> list[str]:
-    """A list as the command line has it: `8, 16` or `[8, 16]`."""
+def split_list(text: str) -> list[str]:
+    """Return the items of a list written as `8, 16` or `[8, 16]`, as on the command line."""
     return [part.strip() for part in text.strip("[] ").split(",") if part.strip()]
 
 
@@ -99,20 +99,21 @@ def wrong_type(value: Any, expected: str, where: str) -> UserError:
 
 
 def check(condition: bool, message: str) -> None:
-    """For `__post_init__` of configs: the message becomes a UserError that names the place."""
+    """Raise a ValueError unless a condition holds. In `__post_init__` of a config, `build` makes it a UserError."""
     if not condition:
         raise ValueError(message)
 
 
 def identity(config: Any) -> Any:
-    """Plain data that says what a config computes; fields at their neutral value are left out."""
+    """Return plain data that says what a config computes, without the fields at their neutral value."""
     if dataclasses.is_dataclass(config) and not isinstance(config, type):
-        return {
-            f.name: identity(getattr(config, f.name))
-            for f in dataclasses.fields(config)
-            if f.metadata.get("identified", True)
-            and f.metadata.get("neutral", dataclasses.MISSING) != getattr(config, f.name)
-        }
+        plain = {}
+        for field in dataclasses.fields(config):
+            value = getattr(config, field.name)
+            is_neutral = field.metadata.get("neutral", dataclasses.MISSING) == value
+            if field.metadata.get("identified", True) and not is_neutral:
+                plain[field.name] = identity(value)
+        return plain
     if isinstance(config, (list, tuple)):
         return [identity(item) for item in config]
     return config

@@ -1,4 +1,4 @@
-"""Signals: who answers Ctrl-C, how patiently, and what SIGTERM means."""
+"""Signals: which process handles Ctrl-C, when it stops, and what SIGTERM does."""
 
 import signal
 import threading
@@ -11,12 +11,12 @@ EXIT_INTERRUPTED, EXIT_TERMINATED, EXIT_BROKEN_PIPE = (128 + number for number i
 
 
 class Terminated(BaseException):
-    """SIGTERM: leave at once, but in order. No Exception, so that nothing takes it for a failed job."""
+    """SIGTERM arrived: stop at once, but clean up. No Exception, so that nothing takes it for a failed job."""
 
 
 @contextmanager
 def handled(number: int, handler: Any) -> Iterator[None]:
-    """Only the main thread may say how a signal is handled; elsewhere nothing changes."""
+    """Set the handler of a signal for a block. Only the main thread may do so; in others nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -28,11 +28,13 @@ def handled(number: int, handler: Any) -> Iterator[None]:
 
 
 def ignored_interrupts() -> Any:
-    """Processes started meanwhile inherit it: Ctrl-C is their parent's to handle."""
+    """Ignore Ctrl-C in a block. Processes started in it inherit that: their parent handles Ctrl-C."""
     return handled(signal.SIGINT, signal.SIG_IGN)
 
 
 def raised_termination() -> Any:
+    """Raise Terminated in a block when SIGTERM arrives."""
+
     def leave(number: int, frame: FrameType | None) -> None:
         raise Terminated
 
@@ -40,15 +42,15 @@ def raised_termination() -> Any:
 
 
 @contextmanager
-def patient_interrupts(tell: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks for an end, which what is given here then says; the second is a KeyboardInterrupt."""
-    asked = threading.Event()
+def patient_interrupts(on_first: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether Ctrl-C was pressed once; the second press raises a KeyboardInterrupt."""
+    pressed = threading.Event()
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
+        if pressed.is_set():
             raise KeyboardInterrupt
-        asked.set()
-        tell()
+        pressed.set()
+        on_first()
 
     with handled(signal.SIGINT, on_interrupt):
-        yield asked.is_set
+        yield pressed.is_set

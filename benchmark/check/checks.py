@@ -14,7 +14,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from benchmark.candidate import (
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
+from benchmark.base.units import counted
+from benchmark.check.harness import (
     BATCH,
     EPOCH,
     NUM_CLASSES,
@@ -32,16 +35,13 @@ from benchmark.candidate import (
     stored,
     train,
 )
-from benchmark.config import NetworkConfig
-from benchmark.errors import UserError
+from benchmark.check.sync_guard import line_of, no_host_syncs
+from benchmark.config.task import NetworkConfig
 from benchmark.interface import Batch, Contestant, Derived, Method
-from benchmark.networks import build_network
-from benchmark.prediction import Floats, Prediction
-from benchmark.ranks import each_tensor
-from benchmark.schema import build
-from benchmark.sync_guard import line_of, no_host_syncs
-from benchmark.trainer import trained
-from benchmark.units import counted
+from benchmark.measure.prediction import Floats, Prediction
+from benchmark.train.distributed import each_tensor
+from benchmark.train.networks import build_network
+from benchmark.train.trainer import trained_parameters
 
 
 class Broken(AssertionError):
@@ -70,7 +70,7 @@ def loss_and_gradients(candidate: Candidate) -> None:
     for name, value in step.logs.items():
         require(value.shape == (), f"log '{name}' has shape {tuple(value.shape)}; logs are 0-d")
         require(not value.requires_grad, f"log '{name}' holds on to the graph; detach it")
-    for parameter in trained(method):
+    for parameter in trained_parameters(method):
         parameter.grad = None
     step.loss.backward()  # type: ignore[no-untyped-call]
     for name, parameter in method.named_parameters():
@@ -119,7 +119,7 @@ def constant_network(candidate: Candidate, label: int) -> None:
     """A batch of one class, of which a saturated network says the same throughout."""
     method = candidate.make(constant=True).train()
     batch = make_batch(method, labels=torch.full((BATCH,), label))
-    optimizer = torch.optim.SGD(trained(method), lr=0.01)
+    optimizer = torch.optim.SGD(trained_parameters(method), lr=0.01)
     for index in range(4):
         loss = step_loss(method, optimizer, batch, index)
         require(bool(torch.isfinite(loss)), f"the loss is {float(loss)} in step {index}")
@@ -130,7 +130,7 @@ def constant_network(candidate: Candidate, label: int) -> None:
 def odd_batches(candidate: Candidate) -> None:
     for size in (2, 3):
         method = candidate.make().train()
-        loss = step_loss(method, torch.optim.SGD(trained(method), lr=0.01), make_batch(method, size))
+        loss = step_loss(method, torch.optim.SGD(trained_parameters(method), lr=0.01), make_batch(method, size))
         require(bool(torch.isfinite(loss)), f"the loss of a batch of {size} is {float(loss)}")
 
 
@@ -170,7 +170,7 @@ def carry_per_sample(candidate: Candidate) -> None:
 def no_host_sync(candidate: Candidate) -> None:
     """On the meta device there are no values to wait for: whatever needs one raises."""
     method = candidate.make(device="meta", dropout=0.5).train()
-    optimizer = torch.optim.SGD(trained(method), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD(trained_parameters(method), lr=0.05, momentum=0.9)
     batch = moved(make_batch(method), torch.device("meta"))
     with no_host_syncs():
         for index in range(2):
@@ -248,7 +248,7 @@ def cost(candidate: Candidate) -> str:
     shape = (3, 32, 32)
     method = candidate.make(widths=(32, 64), shape=shape).train()
     plain = build_network(NetworkConfig("small_cnn", (32, 64)), NUM_CLASSES, shape)
-    optimizers = [torch.optim.SGD(p, lr=0.01) for p in (trained(method), list(plain.parameters()))]
+    optimizers = [torch.optim.SGD(p, lr=0.01) for p in (trained_parameters(method), list(plain.parameters()))]
     labels = torch.arange(NUM_TRAIN)
     views = tuple(images(view, NUM_TRAIN, shape) for view in range(method.num_views))
     batch = Batch(views, labels % NUM_CLASSES, labels)

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmark import rng
-from benchmark.config import NetworkConfig
+from benchmark.base.schema import build
+from benchmark.config.task import NetworkConfig
+from benchmark.data import streams
 from benchmark.interface import Batch, Contestant, Derived, Method, Progress, Task, Validation
-from benchmark.networks import build_network
-from benchmark.prediction import Evidence, Prediction, Stored
-from benchmark.schema import build
-from benchmark.trainer import take_step, trained
+from benchmark.measure.prediction import Evidence, Prediction, Stored
+from benchmark.train.networks import build_network
+from benchmark.train.trainer import take_step, trained_parameters
 
 NUM_CLASSES, NUM_TRAIN, SHAPE, BATCH = 5, 40, (3, 8, 8), 12
 MOVING = ("running_mean", "running_var", "num_batches_tracked")
@@ -51,14 +51,14 @@ class Candidate:
     ) -> Method:
         """The method around a small network, or one that says the first class of everything."""
         with torch.device(device):
-            rng.reseed(0, "initialisation")
+            streams.reseed(0, "initialisation")
             network = build_network(NetworkConfig("small_cnn", widths, dropout), NUM_CLASSES, shape)
             if constant:
                 nn.init.zeros_(network.head.weight)
                 network.head.bias.data.copy_(30 * torch.eye(NUM_CLASSES)[0])
             if self.training_class().extra_outputs:
                 network.add_outputs(self.training_class().extra_outputs, zero=constant)
-            rng.reseed(0, "method state")
+            streams.reseed(0, "method state")
             return self.training_class()(network, Task(NUM_CLASSES, NUM_TRAIN, network.feature_dim), self.config())
 
     def prediction(self) -> Stored:
@@ -111,7 +111,7 @@ def step_loss(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, in
 
 def train(method: Method, steps: int = 6, first: int = 0) -> Method:
     method.train()
-    optimizer = torch.optim.SGD(trained(method), lr=0.05)
+    optimizer = torch.optim.SGD(trained_parameters(method), lr=0.05)
     for index in range(first, first + steps):
         step_loss(method, optimizer, make_batch(method, start=7 * (index % 4)), index)
     end_epoch(method)
@@ -133,7 +133,7 @@ def stored(method: Method, batch: Tensor) -> Stored:
 
 
 def loss_of(method: Method, batch: Batch) -> Tensor:
-    rng.reseed(0, "model noise")
+    streams.reseed(0, "model noise")
     return copy.deepcopy(method).training_step(batch, EPOCH).loss.detach()
 
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmark.base.files import ROOT
+
 SYNCING = {
     "_local_scalar_dense",
     "nonzero",
@@ -25,7 +27,7 @@ INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 COPYING = {"_to_copy", "copy", "copy_"}
 MADE_FROM_VALUES = {torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor}
 """They make a tensor on the host and copy it, where no operator shows."""
-NOT_THEIRS = (Path(torch.__file__).parent, Path(__file__).parent)
+NOT_THEIRS = (Path(torch.__file__).parent, ROOT / "benchmark")
 
 
 class HostSync(AssertionError):

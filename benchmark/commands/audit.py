@@ -2,8 +2,8 @@
 
 import argparse
 
-from benchmark import render
-from benchmark.audit import audit
+from benchmark.paper.audit import audit
+from benchmark.tables import render
 
 HELP = "check the published tables against themselves"
 

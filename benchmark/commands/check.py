@@ -1,76 +1,38 @@
 """`check`: put a method through the contract, line by line. A user's file is executed."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmark.commands.run import MakeRegistry
-from benchmark.errors import UserError
-from benchmark.names import match_labels
-from benchmark.tasks import load_task
-from benchmark.units import counted
+from benchmark.base.errors import UserError
+from benchmark.base.units import counted
+from benchmark.commands.options import MakeRegistry, add_set
 
-if TYPE_CHECKING:
-    from benchmark.contract import Finding
-    from benchmark.jobs import Methods
-
-EPOCHS = 3600
-"""Long enough for any warm-up, and divisible by most numbers of cycles."""
 HELP = "examine a method of your own: what holds of the contract and what does not"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("method", metavar="FILE.py|METHOD", help="your file, which is executed, or a built-in method")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="a setting of the method for the examination, e.g. queue_size=8",
-    )
+    add_set(parser, "FIELD", "queue_size=8")
 
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
-    from benchmark.candidate import Candidate
-    from benchmark.contract import examine
-    from benchmark.planner import label_owners
+    from benchmark.check.candidates import candidates_of, findings
 
     path = Path(arguments.method)
     is_file = path.suffix == ".py"
     methods = make_registry([path] if is_file else [])
-    owners = label_owners(methods)
-    labels = match_labels([path.stem if is_file else arguments.method], owners)
     settings = dict(setting(text) for text in arguments.set)
-    candidates = [Candidate(methods.get(owners[label]), label, settings) for label in labels]
-    for candidate in candidates:
-        candidate.config()  # a wrong setting is bad input, not a broken contract
     broken = 0
-    for candidate in candidates:
+    for candidate in candidates_of(path.stem if is_file else arguments.method, methods, settings):
         print(f"{candidate.label}: {candidate.method.title}")
-        for finding in (planned(candidate.label, methods), *examine(candidate)):
+        for finding in findings(candidate, methods):
             remark = f": {finding.remark}" if finding.remark else ""
             print(f"  {'holds' if finding.holds else 'FAILS'}  {finding.check}{remark}", flush=True)
             broken += not finding.holds
-    print(
-        "the contract holds"
-        if not broken
-        else f"{counted(broken, 'check')} failed; benchmark/interface.py is the contract"
-    )
+    failed = f"{counted(broken, 'check')} failed; benchmark/interface.py is the contract"
+    print(failed if broken else "the contract holds")
     return 1 if broken else 0
-
-
-def planned(label: str, methods: "Methods") -> "Finding":
-    """What it declares to need of other methods is there."""
-    from benchmark.contract import Finding
-    from benchmark.planner import plan
-
-    task = replace(load_task("digits"), epochs=EPOCHS)
-    try:
-        plan(task, [label], [0], methods, "")
-    except UserError as error:
-        return Finding("can be planned", False, str(error))
-    return Finding("can be planned", True, "")
 
 
 def setting(text: str) -> tuple[str, Any]:

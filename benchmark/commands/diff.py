@@ -2,19 +2,19 @@
 
 import argparse
 
-from benchmark.diff import MARGIN, compare_folders
-from benchmark.errors import UserError
-from benchmark.remote import place
-from benchmark.stats import LEVEL
-from benchmark.store import Store
-from benchmark.units import counted
+from benchmark.base.errors import UserError
+from benchmark.base.units import counted
+from benchmark.measure.statistics import LEVEL
+from benchmark.store.mirror import folder_or_url
+from benchmark.store.store import Store
+from benchmark.tables.diff import MARGIN, compare_folders
 
 HELP = "what moved between two results folders (exit 1 if anything did)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", type=place, metavar="RESULTS_A", help="the results to compare with")
-    parser.add_argument("new", type=place, metavar="RESULTS_B", help="the results that may have moved")
+    parser.add_argument("old", type=folder_or_url, metavar="RESULTS_A", help="the results to compare with")
+    parser.add_argument("new", type=folder_or_url, metavar="RESULTS_B", help="the results that may have moved")
     part = "RESULTS_B repeats a part of RESULTS_A: what it lacks is no move"
     parser.add_argument("--part", action="store_true", help=part)
 
@@ -26,11 +26,12 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
             raise UserError(f"no results in '{store.root}'; expected a folder that --results made")
     found = compare_folders(*stores)
     moved = found.moved if arguments.part else [*(f"{what}: gone" for what in found.gone), *found.moved]
-    total = found.equal_runs + found.changed_runs + found.rounded_runs
-    print(f"{found.equal_runs} of {counted(total, 'run')} of the same job are equal to the bit.")
-    if found.rounded_runs:
+    equal, changed, rounded = map(found.count_runs, ("equal", "changed", "rounded"))
+    total = equal + changed + rounded
+    print(f"{equal} of {counted(total, 'run')} of the same job are equal to the bit.")
+    if rounded:
         print(
-            f"{found.rounded_runs} more are not, made by another kind of processor, version of torch or "
+            f"{rounded} more are not, made by another kind of processor, version of torch or "
             "number of threads: they are compared by their cells."
         )
     print(

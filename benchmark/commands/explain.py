@@ -3,13 +3,14 @@
 import argparse
 from pathlib import Path
 
+from benchmark.base.errors import UserError
+from benchmark.base.names import canonical, match_name
 from benchmark.commands.options import add_results, add_test_options, asked_settings, coverage
-from benchmark.earlier import with_every_run
-from benchmark.errors import UserError
-from benchmark.explain import explain
-from benchmark.names import canonical, labels_named, match_name
-from benchmark.store import Store
-from benchmark.tables import pick_reference
+from benchmark.measure.labels import labels_named
+from benchmark.store.manifest import with_every_run
+from benchmark.store.store import Store
+from benchmark.tables.build import pick_reference
+from benchmark.tables.explain import explain
 
 HELP = "where a cell of a table comes from"
 

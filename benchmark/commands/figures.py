@@ -3,12 +3,12 @@
 import argparse
 from typing import Any
 
-from benchmark.commands.options import add_reference, add_results, add_scores, add_selection, asked_settings
-from benchmark.commands.reading import add_out, left_alone, place_to_write
-from benchmark.commands.tables import select_names
-from benchmark.errors import UserError
-from benchmark.store import Store
-from benchmark.tables import select
+from benchmark.base.errors import UserError
+from benchmark.base.names import select_names
+from benchmark.commands.options import add_out, add_reference, add_results, add_scores, add_selection, asked_settings
+from benchmark.store.store import Store
+from benchmark.store.version_control import left_alone, place_to_write
+from benchmark.tables.build import select
 
 SENSITIVITY = ("q", "s", "w", "e_s")
 """Published tables that vary one setting, also on the small sibling of their task."""
@@ -33,16 +33,20 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     published = store.paper_manifests()
     if not manifests and not published:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
-    tasks = [] if not manifests and not arguments.datasets else select_names(arguments.datasets, [*manifests], "task")
+    tasks = (
+        []
+        if not manifests and not arguments.datasets
+        else select_names(arguments.datasets, [*manifests], "task in this results folder:")
+    )
     chosen = [select(manifests[name], arguments.methods, None, arguments.reference, published) for name in tasks]
     if not chosen and not any(map(varies_a_setting, published)):
         raise UserError(f"no task and no sensitivity table in '{arguments.results}', so nothing to draw")
     narrowed = arguments.datasets or arguments.methods or arguments.reference or arguments.scores
-    place = place_to_write(arguments)
+    place = place_to_write(arguments.results, arguments.out)
     if place is None:
-        raise UserError(left_alone(arguments))
+        raise UserError(left_alone(arguments.results))
     # Only now, so that help and errors need not wait for matplotlib.
-    from benchmark.plots.catalogue import write_published_figures, write_task_figures
+    from benchmark.figures.catalogue import write_published_figures, write_task_figures
 
     for manifest in chosen:
         write_task_figures(manifest | asked_settings(arguments), store, place, plain=arguments.plain)

@@ -7,11 +7,11 @@ from typing import Any
 
 from tabulate import tabulate
 
-from benchmark.commands.run import MakeRegistry, add_plugins
-from benchmark.post_hoc import POST_HOC
-from benchmark.published import load_tables
-from benchmark.scores import TITLES
-from benchmark.tasks import load_task, task_names
+from benchmark.commands.options import MakeRegistry, add_plugins
+from benchmark.config.load import load_task, task_names
+from benchmark.measure.scores import TITLES
+from benchmark.paper.table_files import load_tables
+from benchmark.store.post_hoc import POST_HOC
 
 HELP = "methods, tasks, published tables and scores"
 WIDTH = 100

@@ -2,31 +2,33 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from benchmark.cache import Folders
-from benchmark.config import TaskConfig, check_coverages
-from benchmark.errors import UserError
-from benchmark.files import say
-from benchmark.limits import SEEDS, Within, read_number
-from benchmark.names import match_name
-from benchmark.post_hoc import POST_HOC
-from benchmark.remote import place
-from benchmark.tasks import load_task, load_tasks, task_names
-from benchmark.units import bytes_from_text
+from benchmark.base.errors import UserError
+from benchmark.base.limits import SEEDS, Within, read_number
+from benchmark.base.names import match_name
+from benchmark.base.units import bytes_from_text
+from benchmark.config.task import check_coverages
+from benchmark.data.cache import Folders
+from benchmark.store.mirror import folder_or_url
+from benchmark.store.post_hoc import POST_HOC
 
 if TYPE_CHECKING:
-    from benchmark.planning import Found
+    from benchmark.jobs.job import Methods
 
+MakeRegistry = Callable[[Sequence[Path]], "Methods"]
+"""Brings in the methods, with a user's own files. The core does not know them, and help does without them."""
 T = TypeVar("T")
+Arguments = argparse.ArgumentParser | argparse._ArgumentGroup
+"""Where options are added: a command, or a group of its options."""
 PER_CENT = Within(0, 100, "it is a share of all images")
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
 
 
 def refusing(read: Callable[[str], T]) -> Callable[[str], T]:
-    """A type of options: what `read` says is wrong, argparse says."""
+    """Make a function that reads an option's text into a type for argparse, with the same error text."""
 
     def read_option(text: str) -> T:
         try:
@@ -59,7 +61,7 @@ def score_name(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_selection(parser: argparse.ArgumentParser) -> None:
+def add_selection(parser: Arguments) -> None:
     parser.add_argument("--datasets", nargs="+", metavar="TASK", help="tasks by name, or paths to task files (.toml)")
     parser.add_argument(
         "--methods",
@@ -69,17 +71,17 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_results(parser: argparse.ArgumentParser) -> None:
+def add_results(parser: Arguments) -> None:
     parser.add_argument(
         "--results",
-        type=place,
+        type=folder_or_url,
         default=Path("results"),
         metavar="DIR",
         help="where records and tables lie (default: results/): a folder, or a URL such as s3://BUCKET/FOLDER",
     )
 
 
-def add_table_options(parser: argparse.ArgumentParser) -> None:
+def add_table_options(parser: Arguments) -> None:
     add_results(parser)
     parser.add_argument(
         "--coverages",
@@ -94,7 +96,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     add_layout(parser)
 
 
-def add_layout(parser: argparse.ArgumentParser) -> None:
+def add_layout(parser: Arguments) -> None:
     parser.add_argument("--transpose", action="store_const", const=True, help="tables with a row for each method")
     parser.add_argument(
         "--ddof",
@@ -110,13 +112,13 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_reference(parser: argparse.ArgumentParser) -> None:
+def add_reference(parser: Arguments) -> None:
     parser.add_argument(
         "--reference", metavar="METHOD", help="the method the others are compared with (default: the task's own)"
     )
 
 
-def add_scores(parser: argparse.ArgumentParser) -> None:
+def add_scores(parser: Arguments) -> None:
     parser.add_argument(
         "--scores",
         nargs="+",
@@ -126,7 +128,7 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_test_options(parser: argparse.ArgumentParser) -> None:
+def add_test_options(parser: Arguments) -> None:
     parser.add_argument(
         "--test",
         choices=["exact", "ranksums", "paired"],
@@ -145,17 +147,37 @@ def add_test_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_set(parser: argparse.ArgumentParser) -> None:
+def add_set(parser: Arguments, key: str = "KEY", example: str = "optimizer.lr=0.05, method.NAME.FIELD=0.5") -> None:
     parser.add_argument(
         "--set",
         action="append",
         default=[],
-        metavar="KEY=VALUE",
-        help="override a setting of the tasks, e.g. optimizer.lr=0.05, method.NAME.FIELD=0.5",
+        metavar=f"{key}=VALUE",
+        help=f"change a setting, e.g. {example} (repeatable)",
     )
 
 
-def add_data_folders(parser: argparse.ArgumentParser) -> None:
+def add_plugins(parser: Arguments) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE.py",
+        help="a method of your own (repeatable); the file is executed",
+    )
+
+
+def add_out(parser: Arguments, what: str) -> None:
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"where to write {what} (default: the results folder, unless it is under version control)",
+    )
+
+
+def add_data_folders(parser: Arguments) -> None:
     parser.add_argument(
         "--data-dir",
         type=Path,
@@ -172,64 +194,40 @@ def add_data_folders(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_device(parser: Arguments, use: str = "where to train") -> None:
+    choices = "auto|cpu|cuda[:n]|xpu|mps"
+    parser.add_argument("--device", default="auto", metavar=choices, help=f"{use} (default: auto)")
+
+
 def add_speed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", default="auto", metavar="auto|cpu|cuda[:n]|xpu|mps", help="where to train")
-    switch = argparse.BooleanOptionalAction
-    parser.add_argument(
-        "--channels-last",
-        action=switch,
-        help="memory layout of images and filters; on by default on CPU and GPU. This and the next two change the "
-        "bits, so they are part of a job's id",
+    group = parser.add_argument_group(
+        "speed", "The same as --set NAME=VALUE. They change the bits, so they are part of a job's id."
     )
-    parser.add_argument(
+    switch = argparse.BooleanOptionalAction
+    group.add_argument(
+        "--channels-last", action=switch, help="memory layout of images and filters (default: on, for CPU and GPU)"
+    )
+    group.add_argument(
         "--amp", choices=["off", "bf16", "fp16"], help="half precision inside the network (default: off)"
     )
-    parser.add_argument("--compile", action=switch, help="compile the network with torch.compile (default: off)")
+    group.add_argument("--compile", action=switch, help="compile the network with torch.compile (default: off)")
 
 
-def device_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the device suggests where a task says nothing."""
-    from benchmark.devices import default_settings, device_kind
-
-    device = "cpu" if getattr(arguments, "ray", None) else arguments.device  # a cluster's machines are their own
-    return default_settings(device_kind(device))
-
-
-def read_standards(names: Iterable[str], arguments: argparse.Namespace) -> dict[str, TaskConfig]:
-    """By name the tasks as the suite's file of that name has them, or else as their own file does."""
-    defaults = device_settings(arguments)
-    files = {Path(name).stem: name for name in names}
-    tasks = [load_task(stem if stem in task_names() else name, defaults=defaults) for stem, name in files.items()]
-    return {task.name: task for task in tasks}
-
-
-def read_tasks(names: Iterable[str], arguments: argparse.Namespace, overrides: Iterable[str] = ()) -> list[TaskConfig]:
-    """Tasks with what the device suggests, their own settings and what the command line says, in this order."""
-    asked = {name: getattr(arguments, name) for name in ("channels_last", "amp", "compile")}
-    flags = [f"{name}={value}" for name, value in asked.items() if value is not None]
-    return load_tasks(names, [*overrides, *flags], device_settings(arguments))
+def speed_settings(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options of `add_speed` as --set would have them."""
+    values = {name: getattr(arguments, name) for name in ("channels_last", "amp", "compile")}
+    return tuple(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
 def folders_of(arguments: argparse.Namespace) -> Folders:
+    """Return the folders of data sets and of decoded images: as asked for, by environment variable, or data/."""
     data = arguments.data_dir or Path(os.environ.get(DATA_VARIABLE) or "data")
     cache = arguments.cache_dir or Path(os.environ.get(CACHE_VARIABLE) or data / "cache")
     return Folders(data.resolve(), cache.resolve())
 
 
 def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The table settings that the command line names."""
+    """Return the table settings that the command line names."""
     names = ("test", "holm", "threshold", "scores", "transpose", "ddof", "decimals")
     asked = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in asked.items() if value is not None}
-
-
-def default_seeds(task: TaskConfig, arguments: argparse.Namespace) -> int:
-    """Where none are asked for: the task's own number, but for a trial of a few steps one is enough."""
-    return 1 if arguments.max_steps else task.seeds
-
-
-def tell_of_data(task: TaskConfig, data: "Found", arguments: argparse.Namespace) -> None:
-    """What a person should know of a task's images before it runs."""
-    for text in (data.remark, "" if arguments.quiet else data.preprocessing):
-        if text:
-            say(f"{task.name}: {text}")

@@ -3,15 +3,15 @@
 import argparse
 import sys
 
-from benchmark.cache import find, fingerprint, name_of
-from benchmark.commands.options import add_data_folders, folders_of
-from benchmark.commands.run import MakeRegistry
-from benchmark.config import TaskConfig
-from benchmark.errors import UserError
-from benchmark.preprocessing import preprocessing
-from benchmark.sources import describe, get_source
-from benchmark.tasks import load_tasks
-from benchmark.units import text_from_bytes
+from benchmark.base.errors import UserError
+from benchmark.base.units import text_from_bytes
+from benchmark.commands.options import MakeRegistry, add_data_folders, add_set, folders_of
+from benchmark.config.load import load_tasks
+from benchmark.config.task import TaskConfig
+from benchmark.data.cache import cache_name, fingerprint_originals
+from benchmark.data.cache_build import open_cache
+from benchmark.data.preprocessing import preprocessing
+from benchmark.data.sources import describe, get_source
 
 HELP = "download or check data sets and cache their images"
 
@@ -19,13 +19,7 @@ HELP = "download or check data sets and cache their images"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="tasks by name, or paths to task files (.toml)")
     add_data_folders(parser)
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a setting of the tasks, e.g. data.image_size=64",
-    )
+    add_set(parser, example="data.image_size=64")
 
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
@@ -44,11 +38,10 @@ def prepared(task: TaskConfig, arguments: argparse.Namespace) -> str:
     folders, facts = folders_of(arguments), describe(task.data)
     if not get_source(task.data).CACHED:
         return f"{task.name}: made in memory, nothing to prepare"
-    loaded, sha256 = find(task.data, folders, thorough=True)
-    folder = folders.cache / name_of(task.data)
-    gone = (
-        "" if fingerprint(task.data, folders) else f"\n  from the cache alone: there are no originals in {folders.data}"
-    )
+    loaded, sha256 = open_cache(task.data, folders, thorough=True)
+    folder = folders.cache / cache_name(task.data)
+    originals = fingerprint_originals(task.data, folders)
+    gone = "" if originals else f"\n  from the cache alone: there are no originals in {folders.data}"
     size = text_from_bytes(sum(path.stat().st_size for path in folder.iterdir()))
     counts = ", ".join(f"{len(images):,} {name}" for name, images in loaded.splits().items())
     used = preprocessing(task, loaded)

@@ -1,44 +1,46 @@
-"""Training what is missing of some suites: the options of every command that does it, and the run itself."""
+"""The options of commands that train, and what such a command does once its suites are made."""
 
 import argparse
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
-from benchmark.cache import Folders
-from benchmark.commands.options import amount, whole
-from benchmark.errors import UserError
-from benchmark.files import say
-from benchmark.limits import Within
-from benchmark.store import Store
-from benchmark.units import counted
+from benchmark.base.files import say
+from benchmark.base.limits import Within
+from benchmark.base.signals import EXIT_INTERRUPTED
+from benchmark.base.units import counted
+from benchmark.commands.dry_run import needs_data, simulated_devices
+from benchmark.commands.options import Arguments, amount, folders_of, speed_settings, whole
+from benchmark.jobs.suite import Suite, in_line
+from benchmark.store.store import Store
 
 if TYPE_CHECKING:
-    from benchmark.jobs import Job, Methods, Suite
-    from benchmark.launch import OnRay
-    from benchmark.runner import Context
+    from benchmark.jobs.job import Methods
+    from benchmark.launch.suites import SuiteMaker
 
-FINISHED = ("done", "diverged")
 MOST_WORKERS = 1024
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    add_placing(parser)
-    parser.add_argument(
+    add_placing(parser.add_argument_group("where jobs run (no result depends on it)"))
+    add_keeping(parser.add_argument_group("what is kept"))
+    group = parser.add_argument_group("how the run goes")
+    group.add_argument(
         "--retries",
         type=whole(Within(0, 100, "what dies so often does not come to an end")),
         default=1,
         metavar="N",
         help="how often to try a job again whose process died, e.g. for lack of memory (default: 1)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--redo-stale",
         action="store_true",
         help="do finished jobs again that another version of the code or of torch has made; without it they are used, "
         "and the tables say so",
     )
-    parser.add_argument(
+    group.add_argument(
         "--max-steps",
         type=whole(Within(1, 10**6, "it is for a try; leave it out to train")),
         default=0,
@@ -46,14 +48,13 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="only a few steps and evaluation batches of each job, and one seed unless you name some, to try a "
         "configuration; never tabulated",
     )
-    parser.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
-    add_keeping(parser)
-    volume = parser.add_mutually_exclusive_group()
+    group.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
+    volume = group.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
     volume.add_argument("-v", "--verbose", action="store_true", help="a line per epoch")
 
 
-def add_placing(parser: argparse.ArgumentParser) -> None:
+def add_placing(parser: Arguments) -> None:
     """Where jobs run, and how many at a time."""
     parser.add_argument(
         "--data-budget",
@@ -80,7 +81,7 @@ def add_placing(parser: argparse.ArgumentParser) -> None:
     add_sharing(parser)
 
 
-def add_sharing(parser: argparse.ArgumentParser) -> None:
+def add_sharing(parser: Arguments) -> None:
     """Several jobs on a GPU, or several GPUs for a job."""
     parser.add_argument(
         "--jobs-per-device",
@@ -99,12 +100,13 @@ def add_sharing(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_keeping(parser: argparse.ArgumentParser) -> None:
+def add_keeping(parser: Arguments) -> None:
     """What is shared between jobs, and what stays when they are done."""
     parser.add_argument("--keep-weights", action="store_true", help="keep the final checkpoint of each job")
     parser.add_argument(
         "--no-shared-warmup",
-        action="store_true",
+        dest="share_warmups",
+        action="store_false",
         help="let every job train its own warm-up; the results are the same, it only takes longer",
     )
     parser.add_argument("--keep-trunks", action="store_true", help="keep the snapshots of shared warm-ups")
@@ -119,173 +121,75 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def devices_for(suites: "Sequence[Suite]", arguments: argparse.Namespace, methods: "Methods") -> list[str]:
-    """One for each job at a time. Refuses what cannot be done on this machine: ask before anything is written."""
-    from benchmark.devices import choose_devices
-    from benchmark.planning import check_ranks
+def suite_maker(arguments: argparse.Namespace, methods: "Methods", seeds: Sequence[int] | None) -> "SuiteMaker":
+    """Return what makes the suites of a command, from its options."""
+    from benchmark.launch.suites import SuiteMaker
 
-    if arguments.gpus_per_job > 1:
-        check_ranks(suites, methods, on_gpus=uses_gpus(arguments))
-    if arguments.ray:
-        check_ray(arguments)
-        return []
-    threads = max(suite.task.threads for suite in suites)
-    workers = 1 if arguments.workers == 0 else arguments.workers
-    return choose_devices(arguments.device, workers, threads, arguments.jobs_per_device, arguments.gpus_per_job)
-
-
-def uses_gpus(arguments: argparse.Namespace) -> bool:
-    """Those of this machine; what a cluster has, this machine cannot know yet."""
-    from benchmark.devices import device_kind
-
-    return (arguments.device if arguments.ray else device_kind(arguments.device)) not in ("cpu", "mps")
+    return SuiteMaker(
+        methods,
+        folders_of(arguments),
+        "cpu" if arguments.ray else arguments.device,  # a cluster's machines are their own
+        tuple(getattr(arguments, "set", ())),
+        speed_settings(arguments),
+        tuple(seeds or ()),
+        arguments.max_steps,
+        lambda task: needs_data(task.name, arguments),
+        arguments.quiet,
+    )
 
 
-def check_writable(store: Store, arguments: argparse.Namespace) -> None:
-    """Fail before any training if results could not be kept."""
-    store.check_writable()
-    if arguments.mirror:
-        arguments.mirror.check_writable()
-
-
-def check_ray(arguments: argparse.Namespace) -> None:
-    """On Ray, tasks say what a job takes, and nodes what they have."""
-    if arguments.device not in ("auto", "cpu"):
-        raise UserError(f"--device {arguments.device}: with --ray expected auto or cpu; Ray deals out the GPUs")
-    if arguments.jobs_per_device > 1:
-        raise UserError("--jobs-per-device: with --ray say what share of a GPU a job takes: --set resources.gpus=0.5")
-    if arguments.workers is not None and (arguments.ray != "local" or not arguments.workers):
-        raise UserError("--workers: a cluster runs as many jobs as it can hold; leave it out, or give --ray alone")
-
-
-def on_ray(jobs: "list[Job]", arguments: argparse.Namespace) -> "OnRay | None":
-    from benchmark.launch import OnRay
-
-    if not arguments.ray:
-        return None
-    threads = max((job.task.threads for job in jobs), default=1)
-    num_cpus = arguments.workers * threads * arguments.gpus_per_job if arguments.workers else None
-    return OnRay(arguments.ray, num_cpus, arguments.device != "cpu", arguments.mirror)
-
-
-def run_suites(
-    suites: "Sequence[Suite]",
+def plan_or_train(
+    suites: Sequence[Suite],
     store: Store,
     arguments: argparse.Namespace,
     methods: "Methods",
-    folders: Folders,
-    devices: list[str],
-) -> list[str]:
-    """Run what is missing; returns a line for each job that has no result."""
-    from benchmark.jobs import in_line
-    from benchmark.long_plans import days_ahead
-    from benchmark.provenance import new_models
-    from benchmark.runner import Context
+    *,
+    noting: AbstractContextManager[Any] | None = None,
+    finish: Callable[[], None] = lambda: None,
+) -> int:
+    """Show the plan of some suites, or train what is missing of them; return the exit code.
 
-    jobs = in_line(job for suite in suites for job in suite.jobs())
-    for model in new_models(devices, store):
-        say(f"first run on {model}: `python run_all.py doctor` takes two minutes and shows whether it computes right")
-    check_finished(jobs, store, redo_stale=arguments.redo_stale)
-    if devices and not (arguments.max_steps or arguments.quiet):
-        for line in days_ahead(suites, store, devices, share=not arguments.no_shared_warmup):
-            say(line)
-    if arguments.mirror and arguments.ray:
-        arguments.mirror.push()  # workers elsewhere must not find what was moved aside
-    context = Context(
-        store.root.resolve(),
-        folders,
-        methods,
-        budget=arguments.data_budget,
-        jobs_per_device=max(Counter(devices).values(), default=1),
-        gpus_per_job=arguments.gpus_per_job,
-        keep_weights=arguments.keep_weights,
-        keep_features=arguments.keep_features,
-        keep_trunks=arguments.keep_trunks,
-        track_bound=arguments.track_bound,
-        only_fresh=arguments.redo_stale,
-        awaited=frozenset(awaited_weights(jobs, store)),
-        url=arguments.mirror.url if arguments.mirror and arguments.ray else "",
-    )
-    failures = run_jobs(jobs, context, devices, arguments)
-    if arguments.max_steps:
-        print(f"tried {counted(arguments.max_steps, 'step')} of each job; nothing is tabulated")
-    return failures
+    `noting` writes down what is asked for, before and perhaps after the training. `finish` shows the results. Neither
+    is called where only a few steps are tried.
+    """
+    from benchmark.forecast.long_plans import long_plan_warnings
+    from benchmark.launch.grid import Grid, GridOptions, check_writable, devices_for
 
-
-def check_finished(jobs: "list[Job]", store: Store, *, redo_stale: bool) -> None:
-    """What cannot be believed is done again; what could have come out otherwise, too, where that is asked for."""
-    from benchmark.repair import set_damaged_aside, set_stale_aside, stale_jobs
-
-    set_damaged_aside(jobs, store, say)
-    stale = stale_jobs(jobs, store)
-    if redo_stale:
-        set_stale_aside(stale, store)
-    if stale:
-        done = "done again" if redo_stale else "used, with a note; --redo-stale does them again"
-        say(f"{counted(len(stale), 'finished job')} made by another version of the code or of torch: {done}")
-
-
-def report_failures(failures: Sequence[str]) -> int:
-    """Say what failed; returns the exit code."""
+    folders = folders_of(arguments)
+    if arguments.dry_run:
+        return show_plan(suites, store, arguments, methods)
+    options = GridOptions(**{field.name: getattr(arguments, field.name) for field in fields(GridOptions)})
+    devices = devices_for(suites, options, methods)
+    check_writable(store, options)
+    grid = Grid(in_line(job for suite in suites for job in suite.jobs()), store, folders, methods, devices, options)
+    is_try = bool(options.max_steps)
+    with noting if noting and not is_try else nullcontext():
+        grid.prepare()
+        if devices and not (is_try or options.quiet):
+            for line in long_plan_warnings(suites, store, devices, share=options.share_warmups):
+                say(line)
+        failures = grid.run()
+    if is_try:
+        print(f"tried {counted(options.max_steps, 'step')} of each job; nothing is tabulated")
+    else:
+        finish()
     for line in failures:
         say(line)
     return 1 if failures else 0
 
 
-def awaited_weights(jobs: "list[Job]", store: Store) -> "Iterator[Path]":
-    """Trainings whose final weights a job that is not done yet takes over."""
-    for job in jobs:
-        if job.takes_over and store.state(job.folder) not in FINISHED:
-            yield from (need.folder for need in job.needs)
+def show_plan(suites: Sequence[Suite], store: Store, arguments: argparse.Namespace, methods: "Methods") -> int:
+    """Print the plan of some suites; return the exit code."""
+    from benchmark.forecast.dry_run import PlanOptions, make_plan
 
-
-def run_jobs(jobs: "list[Job]", context: "Context", devices: list[str], arguments: argparse.Namespace) -> list[str]:
-    """Run what is not done yet; returns a line for each job that has no result."""
-    from benchmark.trunks import remove_trunks, share_warmups
-
-    store = context.store
-    states = {job.folder: store.state(job.folder) for job in jobs}
-    missing = [job for job in jobs if states[job.folder] not in FINISHED]
-    to_run = missing if arguments.no_shared_warmup else share_warmups(missing, store)
-    for folder, state in states.items():
-        if state in FINISHED and not store.is_claimed(folder) and folder not in context.awaited:
-            store.tidy(folder)
-    asked = arguments.keep_weights or arguments.keep_features or arguments.track_bound
-    if asked and len(missing) < len(jobs):
-        say("finished jobs keep what they have: remove a record to train its job again")
-    if not arguments.quiet:
-        shared = f"; shared warm-ups to train first: {extra}" if (extra := len(to_run) - len(missing)) else ""
-        say(f"{counted(len(jobs), 'job')}, {len(jobs) - len(missing)} done already{shared}")
-    failed = run_missing(to_run, context, devices, arguments)
-    for folder in context.awaited.difference(awaited_weights(jobs, store)):
-        store.tidy(folder)
-    if not arguments.keep_trunks:
-        remove_trunks(jobs, store)
-    earlier = [(job, "diverged in an earlier run") for job in jobs if states[job.folder] == "diverged"]
-    return [failure_line(job, reason, store) for job, reason in (*earlier, *failed)]
-
-
-def run_missing(
-    jobs: "list[Job]", context: "Context", devices: list[str], arguments: argparse.Namespace
-) -> "list[tuple[Job, str]]":
-    """Run jobs under a person's eyes; returns those that have no result, with the reason."""
-    from benchmark.interrupts import patient_interrupts
-    from benchmark.launch import Stop, bringing, launch
-    from benchmark.progress import Watcher
-
-    at_a_time, tables = min(len(devices), len(jobs)), not arguments.max_steps
-    watcher = Watcher(jobs, arguments.quiet, arguments.verbose, arguments.fail_fast, at_a_time, tables)
-    watch = bringing(watcher, arguments.mirror) if arguments.mirror else watcher
-    try:
-        with patient_interrupts(watcher.stopping) as asked:
-            here, ray = arguments.workers == 0, on_ray(jobs, arguments)
-            launch(jobs, context, devices, watch, asked, arguments.retries, in_workers=not here, ray=ray)
-    except Stop:
-        pass
-    finally:
-        watcher.close()
-    return watcher.failures
-
-
-def failure_line(job: "Job", reason: str, store: Store) -> str:
-    return f"failed: {job.name}: {reason} (see {store.root / job.folder})"
+    options = PlanOptions(
+        arguments.device,
+        arguments.probe,
+        dict(arguments.step_seconds),
+        simulated_devices(arguments) if arguments.cluster else (),
+        arguments.jobs_per_device,
+        arguments.share_warmups,
+    )
+    plan = make_plan(suites, store, options, methods, folders_of(arguments))
+    print(json.dumps(plan.described, indent=1) if arguments.json else plan.text())
+    return EXIT_INTERRUPTED if plan.cut_short else 0

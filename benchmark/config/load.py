@@ -1,21 +1,22 @@
-"""Task files: where they lie, what they extend, and what a command line changes in them."""
+"""Read task files, with the tasks they extend and what the command line changes in them."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmark.config import OWN_IMAGES, TaskConfig
-from benchmark.errors import UserError
-from benchmark.limits import shown
-from benchmark.names import match_name
-from benchmark.schema import build
+from benchmark.base.errors import UserError
+from benchmark.base.files import ROOT
+from benchmark.base.limits import shown
+from benchmark.base.names import match_name
+from benchmark.base.schema import build
+from benchmark.config.task import OWN_IMAGES, TaskConfig
 
-CONFIG_DIR = Path(__file__).resolve().parent.parent / "configs"
+CONFIG_DIR = ROOT / "configs"
 MOST_BYTES = 1_000_000
 MOST_PARENTS = 20
 MOST_LEVELS = 10
-"""Of tables within tables; a task has three."""
+"""The most levels of tables within tables; a task has three."""
 
 
 def task_names() -> list[str]:
@@ -23,14 +24,14 @@ def task_names() -> list[str]:
 
 
 def load_task(name: str, overrides: Iterable[str] = (), defaults: Mapping[str, Any] | None = None) -> TaskConfig:
-    """The task called `name`, or described by the TOML file at that path, with `key=value` overrides.
+    """Return the task called `name`, or described by the TOML file at that path, with `key=value` overrides.
 
-    `defaults` are what the machine suggests where the task says nothing.
+    `defaults` are values for this machine, used where the task says nothing.
     """
     path = task_path(name)
-    tables = extended({**(defaults or {}), **read_task(path, ())}, changes_of(overrides))
+    tables = extend({**(defaults or {}), **read_task(path, ())}, parse_overrides(overrides))
     check_levels(tables, name)
-    place_data(tables, Path.cwd())
+    resolve_data_path(tables, Path.cwd())
     if "name" in tables:
         raise UserError(f"{name}: a task's name is that of its file; remove 'name'")
     return build(TaskConfig, {**tables, "name": path.stem}, str(name))
@@ -39,7 +40,7 @@ def load_task(name: str, overrides: Iterable[str] = (), defaults: Mapping[str, A
 def load_tasks(
     names: Iterable[str], overrides: Iterable[str] = (), defaults: Mapping[str, Any] | None = None
 ) -> list[TaskConfig]:
-    """Several tasks, each once. Two files of one name would share their results and are refused."""
+    """Return several tasks, each once. Refuse two files of one name, as they would share their results."""
     paths = {task_path(name).resolve(): name for name in names}
     tasks = [load_task(name, overrides, defaults) for name in paths.values()]
     for task in tasks:
@@ -59,42 +60,42 @@ def task_path(name: str) -> Path:
 
 
 def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    """The tables of a task file on top of those it extends."""
+    """Return the tables of a task file, merged over those of the task it extends."""
     path = path.resolve()
     if path in seen:
         raise UserError(f"{path.name} extends itself: {' → '.join(p.name for p in (*seen, path))}")
     if len(seen) > MOST_PARENTS:
         raise UserError(f"{seen[0].name}: more than {MOST_PARENTS} files extend each other; two or three should do")
     tables = read_tables(path)
-    place_data(tables, path.parent)
+    resolve_data_path(tables, path.parent)
     parent = tables.pop("extends", None)
     if parent is None:
         return tables
     if not isinstance(parent, str):
         raise UserError(f"{path.name}: extends: expected the name of a task, got {shown(parent)}")
     beside = path.parent / f"{parent}.toml"
-    return extended(read_task(beside if beside.is_file() else task_path(parent), (*seen, path)), tables)
+    return extend(read_task(beside if beside.is_file() else task_path(parent), (*seen, path)), tables)
 
 
-def extended(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """`top` on top of `base`, without what `base` says of another network or of other images than a user's own."""
+def extend(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` changed by `top`. Drop what `base` says of another network, or of images that `top` replaces."""
     kept = dict(base)
-    if renamed(base, top, "network", "name"):
+    if other_name(base, top, "network", "name"):
         del kept["network"]
-    if renamed(base, top, "data", "source") in OWN_IMAGES:
+    if other_name(base, top, "data", "source") in OWN_IMAGES:
         kept["data"] = {name: value for name, value in base["data"].items() if name not in ("mean", "std")}
         kept.pop("augment", None)
     return merge(kept, top)
 
 
-def renamed(base: Mapping[str, Any], top: Mapping[str, Any], table: str, field: str) -> str | None:
-    """The name that `top` gives where `base` has another."""
+def other_name(base: Mapping[str, Any], top: Mapping[str, Any], table: str, field: str) -> str | None:
+    """Return the name that `top` gives where `base` has another, else None."""
     old, new = (tables[table].get(field) if isinstance(tables.get(table), Mapping) else None for tables in (base, top))
     return None if new is None or old is None or new == old else str(new)
 
 
-def place_data(tables: dict[str, Any], folder: Path) -> None:
-    """A path to data is meant from where it is written: a job may run elsewhere."""
+def resolve_data_path(tables: dict[str, Any], folder: Path) -> None:
+    """Make a path to data absolute from the folder it was written for, as a job may run elsewhere."""
     data = tables.get("data")
     if isinstance(data, dict) and isinstance(data.get("path"), str) and data["path"]:
         data["path"] = str(folder / data["path"])
@@ -114,7 +115,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def check_levels(tables: Any, where: str) -> None:
-    """Level by level: what is nested too deeply cannot be walked through by functions that call themselves."""
+    """Raise an error if tables are nested too deeply. Work level by level, as recursion would fail on them."""
     level = [tables]
     for _ in range(MOST_LEVELS):
         level = [inner for value in level for inner in inner_values(value)]
@@ -139,8 +140,8 @@ def merge(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def changes_of(overrides: Iterable[str]) -> dict[str, Any]:
-    """`optimizer.lr=0.05` as tables; numbers, true/false and lists with commas are read by the field's type."""
+def parse_overrides(overrides: Iterable[str]) -> dict[str, Any]:
+    """Return overrides such as `optimizer.lr=0.05` as tables. The values stay text until the field's type is known."""
     changes: dict[str, Any] = {}
     for override in overrides:
         key, equals, value = override.partition("=")

@@ -1,15 +1,15 @@
-"""The recipe that all methods of a task share: its fields, how two of them differ, and how people read one.
+"""Handle the recipe that all methods of a task share: its fields, how two recipes differ, and how to print one.
 
-A recipe is the plain data that records keep, so that what is said of runs comes from the runs.
+A recipe is the plain data that records keep, so that texts about runs come from the runs.
 """
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
-from benchmark.config import AugmentConfig, DataConfig, NetworkConfig, OptimizerConfig, ScheduleConfig, TaskConfig
-from benchmark.schema import build, identity
-from benchmark.units import counted
+from benchmark.base.schema import build, identity
+from benchmark.base.units import counted
+from benchmark.config.task import AugmentConfig, DataConfig, NetworkConfig, OptimizerConfig, ScheduleConfig, TaskConfig
 
 FIELDS = (
     "data",
@@ -32,43 +32,44 @@ FIELDS = (
 """The fields of a task that every method of it shares and that can change a result."""
 
 Differences = dict[str, tuple[Any, Any]]
-"""By field: what a file says, and what was used."""
+"""By field: the value in a file, and the value that was used."""
 
 
 def recipe_of(task: TaskConfig) -> dict[str, Any]:
     return {name: value for name, value in identity(task).items() if name in FIELDS}
 
 
-def recipe_differences(said: Mapping[str, Any], used: Mapping[str, Any]) -> Differences:
-    """Fields that a record leaves out have their neutral value."""
-    return differences(NEUTRAL | flat(said), NEUTRAL | flat({name: used[name] for name in FIELDS if name in used}))
+def recipe_differences(stated: Mapping[str, Any], used: Mapping[str, Any]) -> Differences:
+    """Return how two recipes differ. Fields that a record leaves out have their neutral value."""
+    own = {name: used[name] for name in FIELDS if name in used}
+    return differences(NEUTRAL | flatten(stated), NEUTRAL | flatten(own))
 
 
-def differences(said: Mapping[str, Any], used: Mapping[str, Any]) -> Differences:
-    """None stands for a field that one of them does not know."""
-    names = dict.fromkeys((*said, *used))
-    return {name: (said.get(name), used.get(name)) for name in names if said.get(name) != used.get(name)}
+def differences(stated: Mapping[str, Any], used: Mapping[str, Any]) -> Differences:
+    """Return the fields with different values; None stands for a field that one side does not have."""
+    names = dict.fromkeys((*stated, *used))
+    return {name: (stated.get(name), used.get(name)) for name in names if stated.get(name) != used.get(name)}
 
 
-def flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Tables within tables → one, with names such as optimizer.lr."""
-    found: dict[str, Any] = {}
+def flatten(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested tables as one, with names such as optimizer.lr."""
+    flat: dict[str, Any] = {}
     for name, value in tables.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return found
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
 
 
 def neutral_values(config: type, prefix: str = "") -> dict[str, Any]:
-    """What the fields of a config mean where they are left out of an identity."""
-    found: dict[str, Any] = {}
+    """Return the values that fields of a config have where an identity leaves them out."""
+    values: dict[str, Any] = {}
     hints = get_type_hints(config)
     for field in fields(config):
         neutral = field.metadata.get("neutral", MISSING)
         if is_dataclass(hints[field.name]):
-            found |= neutral_values(hints[field.name], f"{prefix}{field.name}.")
+            values |= neutral_values(hints[field.name], f"{prefix}{field.name}.")
         elif neutral is not MISSING:
-            found[f"{prefix}{field.name}"] = identity(neutral)
-    return found
+            values[f"{prefix}{field.name}"] = identity(neutral)
+    return values
 
 
 NEUTRAL = {name: value for name, value in neutral_values(TaskConfig).items() if name.partition(".")[0] in FIELDS}
@@ -76,7 +77,7 @@ NEUTRAL = {name: value for name, value in neutral_values(TaskConfig).items() if 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is read of a task, or of the identity that a record keeps."""
+    """The fields that are read from a task, or from the identity in a record."""
 
     data: DataConfig
     network: NetworkConfig
@@ -88,7 +89,7 @@ class Recipe:
 
 
 def recipe_text(used: Mapping[str, Any]) -> dict[str, str]:
-    """The lines of a recipe by what they are called. Raises UserError for one of another version."""
+    """Return the lines of a recipe by their titles. Raise UserError for a recipe of another version."""
     recipe = build(Recipe, {field.name: used.get(field.name) for field in fields(Recipe)}, "recipe")
     return {
         "data": recipe.data.source,

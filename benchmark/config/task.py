@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from benchmark.limits import SEEDS, Positive, Within, shown
-from benchmark.names import is_plain
-from benchmark.schema import check, later, unidentified
-from benchmark.units import counted
+from benchmark.base.limits import SEEDS, Positive, Within, shown
+from benchmark.base.names import is_plain
+from benchmark.base.schema import check, later, unidentified
+from benchmark.base.units import counted
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 """Folders of the results that are not tasks."""
 OWN_IMAGES = ("folder", "arrays")
-"""Sources of a user's own images, which mean, std and augmentation of another data set do not fit."""
+"""Sources of a user's own images; mean, std and augmentation of another data set do not fit them."""
 OWN_WORDS = " and ".join(f"source '{name}'" for name in OWN_IMAGES)
 EPOCHS = Within(1, 100_000, "a training would last for years")
 IMAGES = Within(0, 10**9, "no data set has more images")
@@ -75,12 +75,12 @@ class DataConfig:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a user's own images."""
+        """Return whether these are a user's own images."""
         return self.source in OWN_IMAGES
 
     @property
     def channels_read(self) -> int:
-        """What image files are decoded to."""
+        """Return the number of channels that image files are decoded to."""
         return len(self.mean) or self.channels or 3
 
     @property
@@ -144,7 +144,7 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class BoundConfig:
-    """Constants of the bound that --track-bound follows. They change no result."""
+    """Constants of the bound that --track-bound computes. They change no result."""
 
     alpha: Positive = 1.0
     beta: Positive = 1.0
@@ -164,7 +164,7 @@ class BoundConfig:
 
 @dataclass(frozen=True)
 class ResourcesConfig:
-    """What a job of the task takes of a cluster's node. It changes no result."""
+    """What a job of the task needs of a cluster's node. It changes no result."""
 
     cpus: Annotated[float, Within(0, 4096, "no node has more cores")] = 0.0
     """0: as many as it has threads."""
@@ -256,6 +256,7 @@ class TaskConfig:
 
 
 def check_coverages(coverages: Iterable[float]) -> None:
+    """Raise a ValueError unless there are coverages, all in per cent and in steps of 0.5."""
     coverages = list(coverages)
     check(bool(coverages), "at least one coverage is needed")
     for c in coverages:

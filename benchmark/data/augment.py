@@ -1,6 +1,6 @@
-"""Batched augmentations: numbers drawn on the host, one set per image, and pure functions of (images, numbers).
+"""Augment batches: draw random numbers on the host, one set per image, and apply them with pure functions.
 
-The numbers come from a CPU generator in a fixed order, so they depend neither on the device nor on where images lie.
+The numbers come from a CPU generator in a fixed order. So they depend neither on the device nor on where images lie.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from benchmark.config import AugmentConfig
-from benchmark.crops import Raw, crop, resized_crop
+from benchmark.config.task import AugmentConfig
+from benchmark.data.crops import Raw, center_crop, resized_crop
 
 Numbers = TypeVar("Numbers")
 """Arrays on the host, or tensors on the device."""
@@ -26,34 +26,34 @@ LUMINANCE = (0.2989, 0.587, 0.114)
 
 @dataclass(frozen=True)
 class Draws(Generic[Numbers]):
-    """What is random about one view of a batch; None where the augmentation is off."""
+    """The random numbers of one view of a batch; None where the augmentation is off."""
 
     offsets: Numbers | None = None
     """(B, 2, 1), integers: top and left of the crop from the padded image."""
     mirrored: Numbers | None = None
     """(B, 1), booleans."""
     factors: Numbers | None = None
-    """(B, 3), floats: of brightness, contrast, saturation."""
+    """(B, 3), floats: factors of brightness, contrast, saturation."""
     order: Numbers | None = None
-    """(B, 3), integers: which of them comes first, second, third."""
+    """(B, 3), integers: which of the three is applied first, second, third."""
     boxes: NDArray[np.int64] | None = None
-    """(B, 4): top, left, height, width. They stay on the host, where the size of the largest is wanted."""
+    """(B, 4): top, left, height, width. They stay on the host, which needs the size of the largest one."""
 
     def part(self, rows: slice) -> Self:
-        """Those of some images of the batch."""
+        """Return the numbers of some images of the batch."""
         return type(self)(**{name: array[rows] for name, array in vars(self).items() if array is not None})
 
     def arrays(self) -> dict[str, Numbers]:
-        """What the device is to have, by field."""
+        """Return the arrays that the device needs, by field."""
         return {name: array for name, array in vars(self).items() if name != "boxes" and array is not None}
 
     def uploaded(self, arrived: Iterator[Tensor]) -> "Draws[Tensor]":
-        """The same on the device, with the next of what has arrived there in the place of each array."""
+        """Return the same numbers on the device: each array is replaced by the next tensor of `arrived`."""
         return Draws(**{name: next(arrived) for name in self.arrays()}, boxes=self.boxes)
 
 
 def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Generator) -> Draws[NDArray[Any]]:
-    """The numbers of a view of images with these heights and widths (B, 2)."""
+    """Draw the numbers of one view of images with these heights and widths (B, 2)."""
     count = len(sizes)
     offsets = mirrored = boxes = factors = order = None
     if config.crop_padding or config.flip:
@@ -71,7 +71,7 @@ def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Gener
 
 
 def random_boxes(sizes: NDArray[np.int64], scale: tuple[float, ...], generator: torch.Generator) -> NDArray[np.int64]:
-    """As torchvision draws them: the first of ten tries that fits in the image, else its middle."""
+    """Draw crop boxes as torchvision does: the first of ten tries that fits in the image, else its middle."""
     count, (height, width) = len(sizes), sizes.T.astype(np.float64)
     draws = torch.rand(2, ATTEMPTS, count, generator=generator, dtype=torch.float64).numpy()
     area = height * width * (scale[0] + (scale[1] - scale[0]) * draws[0])
@@ -80,16 +80,16 @@ def random_boxes(sizes: NDArray[np.int64], scale: tuple[float, ...], generator: 
     fits = (widths > 0) & (widths <= width) & (heights > 0) & (heights <= height)
     first = fits.argmax(axis=0), np.arange(count)
     middle_h, middle_w = middle_box(height, width)
-    found = fits.any(axis=0)
-    h, w = np.where(found, heights[first], middle_h), np.where(found, widths[first], middle_w)
-    place = torch.rand(2, count, generator=generator, dtype=torch.float64).numpy()
-    top = np.where(found, np.floor(place[0] * (height - h + 1)), (height - h) // 2)
-    left = np.where(found, np.floor(place[1] * (width - w + 1)), (width - w) // 2)
+    any_fits = fits.any(axis=0)
+    h, w = np.where(any_fits, heights[first], middle_h), np.where(any_fits, widths[first], middle_w)
+    position = torch.rand(2, count, generator=generator, dtype=torch.float64).numpy()
+    top = np.where(any_fits, np.floor(position[0] * (height - h + 1)), (height - h) // 2)
+    left = np.where(any_fits, np.floor(position[1] * (width - w + 1)), (width - w) // 2)
     return np.stack([top, left, h, w], axis=1).astype(np.int64)
 
 
 def middle_box(height: NDArray[np.float64], width: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """The largest height and width with an admissible ratio."""
+    """Return the largest height and width whose ratio is allowed."""
     narrow, wide = width / height < RATIO[0], width / height > RATIO[1]
     return (
         np.where(narrow, np.round(width / RATIO[0]), height),
@@ -98,20 +98,20 @@ def middle_box(height: NDArray[np.float64], width: NDArray[np.float64]) -> tuple
 
 
 def view(raw: Raw, config: AugmentConfig, draws: Draws[Tensor], size: tuple[int, int]) -> Tensor:
-    """One augmented view (B, C, *size) of a batch, before normalisation; uint8 as long as nothing mixes pixels."""
-    images = crop(raw, size) if draws.boxes is None else resized_crop(raw, draws.boxes, size)
+    """Return one augmented view (B, C, *size) of a batch, not yet normalised; uint8 as long as nothing mixes pixels."""
+    images = center_crop(raw, size) if draws.boxes is None else resized_crop(raw, draws.boxes, size)
     if draws.offsets is not None and draws.mirrored is not None:
         if config.crop_padding:
             images = padded_crop(images, draws.offsets, draws.mirrored, config.crop_padding)
         else:
             images = torch.where(draws.mirrored[:, :, None, None], images.flip(3), images)
     if draws.factors is not None and draws.order is not None:
-        images = jittered(unit(images), draws.factors, draws.order)
+        images = jitter_colors(to_unit_range(images), draws.factors, draws.order)
     return images
 
 
 def padded_crop(images: Tensor, offsets: Tensor, mirrored: Tensor, padding: int) -> Tensor:
-    """A crop of the zero-padded image, flipped where `mirrored`: one gather, in which every pixel names its origin."""
+    """Crop the zero-padded images, flipped where `mirrored`, with one gather that gives each pixel its origin."""
     count, channels, height, width = images.shape
     rows = offsets[:, 0] + torch.arange(height, device=images.device)
     columns = torch.arange(width, device=images.device)
@@ -122,14 +122,14 @@ def padded_crop(images: Tensor, offsets: Tensor, mirrored: Tensor, padding: int)
     return padded.gather(2, source).view(images.shape)
 
 
-def jittered(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
-    """Brightness, contrast and saturation in each image's own order.
+def jitter_colors(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
+    """Change brightness, contrast and saturation, in each image's own order.
 
     All three are other + factor·(image − other), where `other` is black, the mean grey, the grey image.
     """
-    for place in range(3):
-        which = order[:, place, None, None, None]
-        factor = factors.gather(1, order[:, place, None])[:, :, None, None]
+    for turn in range(3):
+        which = order[:, turn, None, None, None]
+        factor = factors.gather(1, order[:, turn, None])[:, :, None, None]
         grey = luminance(images)
         mean = grey.mean((1, 2, 3), keepdim=True)
         other = torch.where(which == 2, grey, torch.where(which == 1, mean, torch.zeros_like(mean)))
@@ -144,11 +144,11 @@ def luminance(images: Tensor) -> Tensor:
     return (LUMINANCE[0] * red + LUMINANCE[1] * green + LUMINANCE[2] * blue)[:, None]
 
 
-def unit(images: Tensor) -> Tensor:
-    """Floats; uint8 counts as [0, 255]/255."""
+def to_unit_range(images: Tensor) -> Tensor:
+    """Return float images; uint8 pixels are divided by 255."""
     return images.to(torch.float32) / 255.0 if images.dtype == torch.uint8 else images
 
 
 def normalise(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Float images with the given channel statistics."""
-    return (unit(images) - mean[:, None, None]).div_(std[:, None, None])
+    """Subtract the mean of each channel and divide by its standard deviation."""
+    return (to_unit_range(images) - mean[:, None, None]).div_(std[:, None, None])

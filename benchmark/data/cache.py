@@ -1,34 +1,33 @@
-"""Data sets decoded once: a folder of memory-mapped pixels, and a manifest that says what they are.
+"""Read the cache of a data set: a folder of memory-mapped pixels, and a manifest that describes them.
 
-<cache>/<source>-<key>/manifest.json     written last: where it is, the cache is whole
+<cache>/<source>-<key>/manifest.json     written last: where it exists, the cache is complete
                        train.pixels      uint8, image after image; test and val likewise
                        train-labels.npy
                        train-sizes.npy   heights and widths, where images differ in size
-                       train-names.txt   the files they come from, one a line, where there are files
+                       train-names.txt   the file of each image, one per line, where there are files
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError
-from benchmark.files import Damaged, read_json, read_sealed, say, sweep, write_json
-from benchmark.sources import Images, Loaded, Ragged, check_labels, describe, get_source
-from benchmark.sources._files import CACHE_TAG
+from benchmark.base.errors import UserError
+from benchmark.base.files import Damaged, read_json, read_sealed, write_json
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Images, Loaded, Ragged
+from benchmark.data.sources import get_source
 
 VERSION = 1
 CHUNK_BYTES = 2**24
 ALWAYS_VERIFIED = 2**30
-"""Up to this size all checksums are computed whenever a cache is opened; beyond, when a file's date has changed."""
+"""Bytes. Up to this size all checksums are verified at each opening; above it, only if a file's date has changed."""
 MANIFEST, STAMP = "manifest.json", "verified.json"
 TAG_SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
 
@@ -37,14 +36,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Folders:
-    """Where data sets lie, and where they are cached."""
+    """The folder of the data sets, and the folder of their caches."""
 
     data: Path
     cache: Path
 
 
 class Unusable(Exception):
-    """There is no cache, or none that can be believed; the text says what is wrong with the one there is."""
+    """There is no cache, or it cannot be trusted; the text says what is wrong, and is empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -68,47 +67,17 @@ class SplitFiles:
 
     @property
     def names(self) -> Path:
-        """For people, who know images by their files; line n names image n."""
+        """Line n names the file of image n; for people, programs do not read it."""
         return self.folder / f"{self.name}-names.txt"
 
 
-def find(
-    config: DataConfig, folders: Folders, *, build: bool = True, thorough: bool = False, tell: Tell = say
-) -> tuple[Loaded, str]:
-    """The images of a source and their hash, from the cache; it is made, or made again, where need be."""
-    from benchmark.cache_build import Builder  # which needs this module
-
-    source, folder = get_source(config), folders.cache / name_of(config)
-    if build:
-        for place in (folder, partial_of(folder)):
-            sweep(place)
-    try:
-        return read_cache(folder, fingerprint(config, folders), thorough=thorough, measured=not config.mean)
-    except Unusable as problem:
-        if not build:
-            raise MissingData(f"'{config.source}' is not cached yet: python run_all.py prepare does that") from None
-        if str(problem):
-            tell(f"{config.source}: {problem}; making it again")
-    originals = replace(source.load(config, folders.data), num_classes=describe(config).num_classes)
-    check_labels(originals, config)
-    mark = fingerprint(config, folders)
-    with locked(folder, tell):
-        with suppress(Unusable):
-            return read_cache(folder, mark, measured=not config.mean)  # another process has made it meanwhile
-        Builder(folder, config.source, originals, mark, tell).build()
-    try:
-        return read_cache(folder, mark)
-    except Unusable as problem:
-        raise UserError(f"{problem}, though it was just made; try again, and look at the disk if it stays so") from None
-
-
-def partial_of(folder: Path) -> Path:
-    """Where a cache grows until it is whole."""
+def partial_folder(folder: Path) -> Path:
+    """Return the folder in which a cache is built until it is complete."""
     return folder.with_name(f"{folder.name}.partial")
 
 
-def name_of(config: DataConfig) -> str:
-    """One cache for each way in which the images of a source can be read."""
+def cache_name(config: DataConfig) -> str:
+    """Return the folder name of a cache: one for each way in which the images of a source can be read."""
     size = {} if config.cache_size else {"image_size": config.image_size}
     settings = {name: getattr(config, name) for name in get_source(config).SETTINGS if name != "channels"} | size
     if config.path:
@@ -117,60 +86,41 @@ def name_of(config: DataConfig) -> str:
     return f"{config.source}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def fingerprint(config: DataConfig, folders: Folders) -> str | None:
-    """What would tell that the originals have changed; None if they are not there (any more).
+def fingerprint_originals(config: DataConfig, folders: Folders) -> str | None:
+    """Return a hash that changes when the original files change; None if there are none (any more).
 
-    Own files count with their dates, official ones without, so that copies can share a cache.
+    It includes the dates of a user's own files, but not those of official ones, so that copies can share a cache.
     """
-    digest, found = hashlib.sha256(), False
+    digest, any_exists = hashlib.sha256(), False
     for path in get_source(config).files(config, folders.data):
-        status = path.stat() if path.exists() else None
-        dated = status is not None and (path.is_dir() or bool(config.path))
-        facts = (status and (0 if path.is_dir() else status.st_size), status and dated and status.st_mtime_ns)
+        facts: tuple[int | None, int | None] = (None, None)
+        if path.exists():
+            status, any_exists = path.stat(), True
+            dated = path.is_dir() or bool(config.path)
+            facts = (0 if path.is_dir() else status.st_size, dated and status.st_mtime_ns)
         line = f"{path.parent.name}/{path.name} {facts}\n"
         digest.update(line.encode(errors="surrogateescape"))  # names need not be UTF-8
-        found |= status is not None
-    return digest.hexdigest() if found else None
+    return digest.hexdigest() if any_exists else None
 
 
-@contextmanager
-def locked(folder: Path, tell: Tell) -> Iterator[None]:
-    """One process at a time builds a cache; the lock of one that was killed is free."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        tag = folder.parent / CACHE_TAG
-        if not tag.exists():
-            tag.write_text(f"{TAG_SIGNATURE}\n# Decoded images; may be removed, and will then be made again.\n")
-        lock = FileLock(folder.with_name(f"{folder.name}.lock"))
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            tell(f"waiting for another process that makes '{folder}'")
-            lock.acquire()
-    except OSError as error:
-        raise cannot_write(folder, error) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def is_there(config: DataConfig, folders: Folders) -> bool:
-    """Whether all originals of a source are at hand."""
+def has_originals(config: DataConfig, folders: Folders) -> bool:
+    """Tell whether all original files of a source exist."""
     return all(path.exists() for path in get_source(config).files(config, folders.data))
 
 
 def cannot_write(folder: Path, error: OSError) -> UserError:
     return UserError(
-        f"cannot write the cache '{folder}': {error.strerror or error}; make room, or name another folder with "
-        "--cache-dir; the same command then goes on"
+        f"cannot write the cache '{folder}': {error.strerror or error}; make room, or choose another folder with "
+        "--cache-dir; the same command then continues"
     )
 
 
-def read_cache(folder: Path, mark: str | None, *, thorough: bool = False, measured: bool = False) -> tuple[Loaded, str]:
-    """What the manifest describes, checked. `mark` is the fingerprint of the originals where these are at hand.
+def read_cache(
+    folder: Path, fingerprint: str | None, *, thorough: bool = False, need_mean: bool = False
+) -> tuple[Loaded, str]:
+    """Return the images in a cache and their hash; raise `Unusable` if anything is wrong.
 
-    `measured` says that mean and std are asked for, which caches of an earlier version do not have.
+    `fingerprint` is that of the originals, None where these are missing. Caches of an earlier version have no mean.
     """
     if not folder.is_dir():
         raise Unusable
@@ -180,13 +130,13 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False, measur
         raise Unusable(f"the manifest in '{folder}' is damaged ({why})") from None
     if not is_whole(manifest):
         raise Unusable(f"the manifest in '{folder}' is damaged (missing, or of another version)")
-    if mark is not None and mark != manifest["fingerprint"]:
+    if fingerprint is not None and fingerprint != manifest["fingerprint"]:
         raise Unusable(f"the files have changed since they were cached in '{folder}'")
-    if measured and "measured" not in manifest:
+    if need_mean and "measured" not in manifest:
         raise Unusable(f"the cache '{folder}' has no mean and std yet")
     parts = {name: SplitFiles(folder, name) for name in manifest["splits"]}
     try:
-        splits = {name: mapped(parts[name], entry) for name, entry in manifest["splits"].items()}
+        splits = {name: map_split(parts[name], entry) for name, entry in manifest["splits"].items()}
         stamp = [[files.name, files.pixels.stat().st_mtime_ns] for files in parts.values()]
         total = sum(entry["bytes"] for entry in manifest["splits"].values())
         if thorough or total <= ALWAYS_VERIFIED or read_json(folder / STAMP) != {"dates": stamp}:
@@ -205,27 +155,27 @@ def read_cache(folder: Path, mark: str | None, *, thorough: bool = False, measur
 
 def is_whole(manifest: dict[str, Any]) -> bool:
     described = manifest.get("version") == VERSION and "num_classes" in manifest and "fingerprint" in manifest
-    return described and digest_of(manifest.get("splits")) == manifest.get("sha256")
+    return described and hash_splits(manifest.get("splits")) == manifest.get("sha256")
 
 
-def digest_of(splits: Any) -> str:
-    """Identifies the data: two machines with equal hashes trained and tested on the same images."""
+def hash_splits(splits: Any) -> str:
+    """Return the hash of the data: two machines with equal hashes trained and tested on the same images."""
     return hashlib.sha256(json.dumps(splits, sort_keys=True).encode()).hexdigest()
 
 
-def mapped(files: SplitFiles, entry: dict[str, Any]) -> Images:
-    """A split without reading its pixels."""
-    labels = checked_array(files.labels, entry["labels_sha256"])
+def map_split(files: SplitFiles, entry: dict[str, Any]) -> Images:
+    """Return the images of a split as a mapped file, without reading its pixels."""
+    labels = read_checked_array(files.labels, entry["labels_sha256"])
     pixels = np.memmap(files.pixels, np.uint8, mode="r")
     if len(pixels) != entry["bytes"]:
         raise ValueError(f"{files.pixels.name} has {len(pixels)} bytes, expected {entry['bytes']}")
     flat = pixels.view(np.ndarray)
     if entry["sizes_sha256"] is None:
         return Images.of(flat.reshape(entry["count"], *entry["shape"]), labels)
-    return Images.of(Ragged(flat, checked_array(files.sizes, entry["sizes_sha256"]), entry["shape"][0]), labels)
+    return Images.of(Ragged(flat, read_checked_array(files.sizes, entry["sizes_sha256"]), entry["shape"][0]), labels)
 
 
-def checked_array(path: Path, sha256: str) -> NDArray[np.int64]:
+def read_checked_array(path: Path, sha256: str) -> NDArray[np.int64]:
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ValueError(f"the checksum of {path.name} is wrong")
@@ -233,20 +183,19 @@ def checked_array(path: Path, sha256: str) -> NDArray[np.int64]:
 
 
 def verify(files: SplitFiles, entry: dict[str, Any], images: Images) -> None:
-    """Every chunk of the pixels against its checksum."""
-    starts = starts_of(images)
+    """Compare every chunk of the pixels with its checksum; raise ValueError if one differs."""
+    starts = image_starts(images)
     with files.pixels.open("rb") as file:
-        bounds = chunk_bounds(starts)
-        wrong = sum(
-            hashlib.sha256(file.read(int(starts[end] - starts[first]))).hexdigest() != expected
-            for (first, end), expected in zip(bounds, entry["chunks"], strict=True)
-        )
+        bounds, wrong = chunk_bounds(starts), 0
+        for (first, end), expected in zip(bounds, entry["chunks"], strict=True):
+            pixels = file.read(int(starts[end] - starts[first]))
+            wrong += hashlib.sha256(pixels).hexdigest() != expected
     if wrong:
         raise ValueError(f"the checksum of {files.pixels.name} is wrong in {wrong} of {len(bounds)} parts")
 
 
-def starts_of(images: Images) -> NDArray[np.int64]:
-    """Where each image begins in the file of pixels, and where the last one ends."""
+def image_starts(images: Images) -> NDArray[np.int64]:
+    """Return where each image begins in the file of pixels, and where the last one ends."""
     if isinstance(images.pictures, Ragged):
         return images.pictures.starts
     array = np.asarray(images.pictures)
@@ -254,7 +203,7 @@ def starts_of(images: Images) -> NDArray[np.int64]:
 
 
 def chunk_bounds(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Consecutive images, about CHUNK_BYTES of them at a time."""
+    """Cut the images into chunks of about CHUNK_BYTES; return the first image and the end of each chunk."""
     cuts = np.searchsorted(starts[:-1], np.arange(0, starts[-1], CHUNK_BYTES))
     firsts = np.unique(cuts[cuts < len(starts) - 1]).tolist()
     return list(zip(firsts, [*firsts[1:], len(starts) - 1], strict=True))

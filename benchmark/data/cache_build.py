@@ -1,7 +1,7 @@
-"""Making a cache, chunk by chunk.
+"""Open the cache of a data set, and build it, chunk by chunk, where there is none.
 
-It grows in a folder that ends in .partial, with a journal of the checksum of every chunk. So a build that was killed
-goes on where it stopped, and of a damaged cache only the damaged chunks are made again.
+It is built in a folder that ends in .partial, with a journal of the checksum of every chunk. So a build that was
+killed continues where it stopped, and of a damaged cache only the damaged chunks are built again.
 """
 
 import hashlib
@@ -12,58 +12,126 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from benchmark.ahead import ahead, cores, processes
-from benchmark.cache import (
+from benchmark.base.errors import MissingData, UserError
+from benchmark.base.files import (
+    BLANK,
+    read_json,
+    remove_leftovers,
+    say,
+    sync_folder,
+    write_atomically,
+    write_json,
+    write_sealed,
+)
+from benchmark.base.prefetch import ahead, cores, processes
+from benchmark.base.units import counted, text_from_bytes
+from benchmark.config.task import DataConfig
+from benchmark.data.cache import (
     MANIFEST,
+    TAG_SIGNATURE,
     VERSION,
+    Folders,
     SplitFiles,
     Tell,
+    Unusable,
+    cache_name,
     cannot_write,
-    checked_array,
-    digest_of,
+    fingerprint_originals,
+    hash_splits,
     is_whole,
-    partial_of,
+    partial_folder,
+    read_cache,
+    read_checked_array,
 )
-from benchmark.chunks import Chunk, Chunks, InMemory, Journal, Split, decoded, good_chunks
-from benchmark.errors import UserError
-from benchmark.files import BLANK, read_json, sync_folder, write_atomically, write_json, write_sealed
-from benchmark.preprocessing import mean_and_std
-from benchmark.sources import Images, Loaded
-from benchmark.sources._files import ImageFiles
-from benchmark.units import counted, text_from_bytes
+from benchmark.data.cache_chunks import Chunk, Chunks, InMemory, Journal, SplitLayout, decode, good_chunks
+from benchmark.data.images import Images, Loaded
+from benchmark.data.preprocessing import mean_and_std
+from benchmark.data.sources import check_labels, describe, get_source
+from benchmark.data.sources._files import CACHE_TAG, ImageFiles
 
 JOURNAL, ORIGIN = "journal.txt", "origin.json"
 WORTH_PROCESSES = 1000
-"""Files from which on it pays to start processes that decode them."""
+"""From this number of files on, processes are started to decode them."""
 MEASURED_AT_A_TIME = 1000
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
+def open_cache(
+    config: DataConfig, folders: Folders, *, build: bool = True, thorough: bool = False, tell: Tell = say
+) -> tuple[Loaded, str]:
+    """Return the images of a source and their hash from its cache; build the cache where it is missing or damaged."""
+    source, folder = get_source(config), folders.cache / cache_name(config)
+    if build:
+        for path in (folder, partial_folder(folder)):
+            remove_leftovers(path)
+    try:
+        return read_cache(folder, fingerprint_originals(config, folders), thorough=thorough, need_mean=not config.mean)
+    except Unusable as problem:
+        if not build:
+            raise MissingData(f"'{config.source}' is not cached yet; do so with: python run_all.py prepare") from None
+        if str(problem):
+            tell(f"{config.source}: {problem}; building it again")
+    originals = replace(source.load(config, folders.data), num_classes=describe(config).num_classes)
+    check_labels(originals, config)
+    fingerprint = fingerprint_originals(config, folders)
+    with build_lock(folder, tell):
+        with suppress(Unusable):
+            return read_cache(folder, fingerprint, need_mean=not config.mean)  # another process has built it meanwhile
+        Builder(folder, config.source, originals, fingerprint, tell).build()
+    try:
+        return read_cache(folder, fingerprint)
+    except Unusable as problem:
+        raise UserError(f"{problem}, though it was just built; try again, or check the disk if it stays so") from None
+
+
+@contextmanager
+def build_lock(folder: Path, tell: Tell) -> Iterator[None]:
+    """Let one process at a time build a cache; the lock of a process that was killed is free."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        tag = folder.parent / CACHE_TAG
+        if not tag.exists():
+            tag.write_text(f"{TAG_SIGNATURE}\n# Decoded images; may be removed, and will then be made again.\n")
+        lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            tell(f"waiting for another process that builds '{folder}'")
+            lock.acquire()
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 @dataclass
 class Builder:
-    """Writes the cache `folder` of the originals that have this fingerprint."""
+    """Builds the cache `folder` from the originals that have this fingerprint."""
 
     folder: Path
     source: str
     loaded: Loaded
-    mark: str | None
+    fingerprint: str | None
     tell: Tell
     pool: ProcessPoolExecutor | None = None
 
     @property
     def partial(self) -> Path:
-        return partial_of(self.folder)
+        return partial_folder(self.folder)
 
     def build(self) -> None:
         files = [images.pictures for images in self.loaded.splits().values() if isinstance(images.pictures, ImageFiles)]
@@ -79,118 +147,118 @@ class Builder:
     def write(self) -> None:
         self.begin()
         journal = read_journal(self.partial / JOURNAL)
-        splits = [self.measured(name, images, journal) for name, images in self.loaded.splits().items()]
+        splits = [self.lay_out(name, images, journal) for name, images in self.loaded.splits().items()]
         good = {split.files.name: good_chunks(split, journal) for split in splits}
         self.check_space(splits, good)
         chunks = {split.files.name: self.write_split(split, good[split.files.name]) for split in splits}
-        self.finish(
-            {split.files.name: self.entry(split, chunks[split.files.name]) for split in splits}, chunks["train"]
-        )
+        entries = {split.files.name: self.describe_split(split, chunks[split.files.name]) for split in splits}
+        self.finish(entries, chunks["train"])
 
     def begin(self) -> None:
-        """Keep of earlier attempts, and of a cache that turned out damaged, what was made from the same originals."""
+        """Prepare the .partial folder; keep what an earlier build or a damaged cache has of the same originals."""
         if self.folder.is_dir():
             old = read_json(self.folder / MANIFEST) or {}
             shutil.rmtree(self.partial, ignore_errors=True)
             self.folder.rename(self.partial)
             (self.partial / MANIFEST).unlink(missing_ok=True)
-            if is_whole(old) and old["fingerprint"] == self.mark:
+            if is_whole(old) and old["fingerprint"] == self.fingerprint:
                 for name, entry in old["splits"].items():
-                    self.note(f"{name}-sizes", 0, entry["sizes_sha256"])
+                    self.add_to_journal(f"{name}-sizes", 0, entry["sizes_sha256"])
                     for index, checksum in enumerate(entry["chunks"]):
-                        self.note(name, index, checksum)
+                        self.add_to_journal(name, index, checksum)
                 write_json(self.partial / ORIGIN, self.origin())
         if read_json(self.partial / ORIGIN) != self.origin():
             shutil.rmtree(self.partial, ignore_errors=True)
             self.partial.mkdir(parents=True)
             write_json(self.partial / ORIGIN, self.origin())
 
-    def note(self, name: str, index: int, checksum: str | None) -> None:
+    def add_to_journal(self, name: str, index: int, checksum: str | None) -> None:
         with (self.partial / JOURNAL).open("a") as journal:
             journal.write(f"{name} {index} {checksum}\n")
 
     def origin(self) -> dict[str, Any]:
-        return {"version": VERSION, "fingerprint": self.mark}
+        return {"version": VERSION, "fingerprint": self.fingerprint}
 
-    def measured(self, name: str, images: Images, journal: Journal) -> Split:
-        """Where every image will lie, before any is decoded."""
+    def lay_out(self, name: str, images: Images, journal: Journal) -> SplitLayout:
+        """Return where every image of a split will be in the file, before any is decoded."""
         files, pictures = SplitFiles(self.partial, name), images.pictures
         if not isinstance(pictures, ImageFiles):
             array = np.asarray(pictures)
             starts = np.arange(len(images) + 1) * array[0].nbytes
-            return Split(files, InMemory(array, images.rows), images.labels, None, starts, list(array.shape[1:]))
+            return SplitLayout(files, InMemory(array, images.rows), images.labels, None, starts, list(array.shape[1:]))
         chosen = pictures.take(images.rows)
         if chosen.keeps_shape:
-            sizes = self.measured_sizes(files, chosen, journal)
+            sizes = self.read_sizes(files, chosen, journal)
             starts = np.concatenate([[0], np.cumsum(chosen.channels * sizes.prod(axis=1))])
-            return Split(files, chosen, images.labels, sizes, starts, [chosen.channels, 0, 0])
+            return SplitLayout(files, chosen, images.labels, sizes, starts, [chosen.channels, 0, 0])
         shape = [chosen.channels, chosen.size, chosen.size]
-        return Split(files, chosen, images.labels, None, np.arange(len(chosen) + 1) * int(np.prod(shape)), shape)
+        return SplitLayout(files, chosen, images.labels, None, np.arange(len(chosen) + 1) * int(np.prod(shape)), shape)
 
-    def measured_sizes(self, files: SplitFiles, chosen: ImageFiles, journal: Journal) -> NDArray[np.int64]:
-        """Read from the headers of all files once; a build that goes on finds them again."""
+    def read_sizes(self, files: SplitFiles, chosen: ImageFiles, journal: Journal) -> NDArray[np.int64]:
+        """Return the sizes of all images; read them from the files once, and keep them for a build that continues."""
         with suppress(OSError, ValueError):
-            return checked_array(files.sizes, journal.get((f"{files.name}-sizes", 0), ""))
+            return read_checked_array(files.sizes, journal.get((f"{files.name}-sizes", 0), ""))
         firsts = range(0, len(chosen), MEASURED_AT_A_TIME)
         parts = (chosen.part(first, first + MEASURED_AT_A_TIME) for first in firsts)
-        found = []
+        parts_read = []
         with progress(len(chosen), f"{self.source} {files.name}, sizes", "image") as bar:
-            for sizes in self.spread(ImageFiles.measured, parts):
-                found.append(sizes)
+            for sizes in self.map_parts(ImageFiles.read_sizes, parts):
+                parts_read.append(sizes)
                 bar.update(len(sizes))
-        self.note(f"{files.name}-sizes", 0, write_array(files.sizes, np.concatenate(found)))
-        return np.concatenate(found)
+        all_sizes = np.concatenate(parts_read)
+        self.add_to_journal(f"{files.name}-sizes", 0, write_array(files.sizes, all_sizes))
+        return all_sizes
 
-    def spread(self, work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
-        """`work` of each part in order, on all cores where there is enough of it."""
+    def map_parts(self, work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
+        """Yield the result of `work` for each part, in order; on all cores where there are processes."""
         if self.pool is None:
             return map(work, parts)
         return ahead(self.pool, work, parts, depth=2 * cores())
 
-    def check_space(self, splits: list[Split], good: dict[str, Chunks]) -> None:
-        """Say what will be written before it is, and refuse what does not fit."""
+    def check_space(self, splits: list[SplitLayout], good: dict[str, Chunks]) -> None:
+        """Tell the user what will be written; raise an error if the disk has too little space."""
         total = sum(int(split.starts[-1]) for split in splits)
-        kept = sum(split.place(index)[1] for split in splits for index in good[split.files.name])
+        kept = sum(split.byte_range(index)[1] for split in splits for index in good[split.files.name])
         images = sum(len(split.labels) for split in splits)
         free = shutil.disk_usage(self.partial).free
-        going_on = f", {text_from_bytes(kept)} of it there already" if kept else ""
+        existing = f", {text_from_bytes(kept)} of it there already" if kept else ""
         self.tell(
-            f"caching {self.source}: {counted(images, 'image')}, {text_from_bytes(total)} in '{self.folder}'{going_on}"
+            f"caching {self.source}: {counted(images, 'image')}, {text_from_bytes(total)} in '{self.folder}'{existing}"
         )
         if total - kept > free:
             raise UserError(
                 f"the cache of '{self.source}' needs {text_from_bytes(total - kept)}, and only {text_from_bytes(free)} "
-                f"are free in '{self.folder.parent}'; make room, or name another folder with --cache-dir"
+                f"are free in '{self.folder.parent}'; make room, or choose another folder with --cache-dir"
             )
 
-    def write_split(self, split: Split, good: Chunks) -> Chunks:
-        """The chunks that are not there yet, in parallel."""
+    def write_split(self, split: SplitLayout, good: Chunks) -> Chunks:
+        """Write the chunks that are missing, decoded in parallel; return all chunks."""
         chunks = dict(good)
         missing = [index for index in range(len(split.bounds)) if index not in good]
         parts = (split.originals.part(*split.bounds[index]) for index in missing)
         total, title = int(split.starts[-1]), f"{self.source} {split.files.name}"
         with open_at_size(split.files.pixels, total) as file, progress(total, title, "B") as bar:
-            bar.update(sum(split.place(index)[1] for index in good))
-            for index, (pixels, sums) in zip(missing, self.spread(decoded, parts), strict=True):
-                start, length = split.place(index)
+            bar.update(sum(split.byte_range(index)[1] for index in good))
+            for index, (pixels, sums) in zip(missing, self.map_parts(decode, parts), strict=True):
+                start, length = split.byte_range(index)
                 if len(pixels) != length:
                     split.files.sizes.unlink(missing_ok=True)
                     raise UserError(
-                        f"an image of '{self.source}' has changed its size meanwhile; run the command again"
+                        f"an image of '{self.source}' changed its size during the build; run the command again"
                     )
                 file.seek(start)
                 file.write(pixels)
                 file.flush()
                 chunks[index] = Chunk(hashlib.sha256(pixels).hexdigest(), sums)
-                self.note(split.files.name, index, chunks[index].checksum)
+                self.add_to_journal(split.files.name, index, chunks[index].checksum)
                 bar.update(len(pixels))
             os.fsync(file.fileno())
         if isinstance(split.originals, ImageFiles):
             write_atomically(split.files.names, os.fsencode("\n".join(split.originals.paths) + "\n"))
         return chunks
 
-    def entry(self, split: Split, chunks: Chunks) -> dict[str, Any]:
-        """What the manifest says of a split; together these identify the data."""
+    def describe_split(self, split: SplitLayout, chunks: Chunks) -> dict[str, Any]:
+        """Return the entry of a split in the manifest; the hash of all entries identifies the data."""
         return {
             "count": len(split.labels),
             "shape": split.shape,
@@ -206,10 +274,10 @@ class Builder:
             "version": VERSION,
             "source": self.source,
             "num_classes": self.loaded.num_classes,
-            "fingerprint": self.mark,
+            "fingerprint": self.fingerprint,
             "measured": mean_and_std(np.sum([chunk.sums for chunk in train.values()], axis=0)),
         }
-        manifest = {**described, "sha256": digest_of(entries), "splits": entries, "seal": BLANK}
+        manifest = {**described, "sha256": hash_splits(entries), "splits": entries, "seal": BLANK}
         write_sealed(self.partial / MANIFEST, manifest, self.folder.name)
         for name in (JOURNAL, ORIGIN):
             (self.partial / name).unlink()
@@ -218,7 +286,7 @@ class Builder:
 
 
 def read_journal(path: Path) -> Journal:
-    """The last word on each chunk; a line cut short by a crash says nothing."""
+    """Return the last checksum noted for each chunk; skip a line that a crash cut short."""
     lines = path.read_text().splitlines() if path.is_file() else []
     words = [line.split() for line in lines]
     return {(row[0], int(row[1])): row[2] for row in words if len(row) == 3 and row[1].isdigit()}
@@ -232,7 +300,7 @@ def open_at_size(path: Path, size: int) -> BinaryIO:
 
 
 def write_array(path: Path, array: NDArray[np.int64]) -> str:
-    """Returns the file's SHA-256."""
+    """Write an array to a file; return the file's SHA-256."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     write_atomically(path, buffer.getvalue())

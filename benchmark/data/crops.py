@@ -1,4 +1,4 @@
-"""Parts of images that may differ in size, taken out of one flat tensor and resized, without a look at a value."""
+"""Cut boxes out of images that may differ in size, and resize them, without reading a value on the host."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark.transfer import upload, upload_together
+from benchmark.data.transfer import upload, upload_together
 
 CHUNK = 32
-"""Images resized at a time: bounds the memory of their indices and weights."""
+"""Images resized at a time; this limits the memory of their indices and weights."""
 
 
 @dataclass(frozen=True)
 class RaggedBatch:
-    """Images of different sizes on the device. Where they begin and how large they are, the host knows."""
+    """Images of different sizes in one flat tensor on the device. Their starts and sizes are on the host."""
 
     flat: Tensor
     starts: NDArray[np.int64]
@@ -35,28 +35,28 @@ def as_ragged(raw: Raw) -> RaggedBatch:
     return RaggedBatch(raw.reshape(-1), starts, np.tile(np.array([[height, width]]), (count, 1)), channels)
 
 
-def crop(raw: Raw, size: tuple[int, int]) -> Tensor:
-    """The middle of every image; an image of that size as it is."""
+def center_crop(raw: Raw, size: tuple[int, int]) -> Tensor:
+    """Return the middle of every image; images that all have one size are returned as they are."""
     if isinstance(raw, Tensor):
         return raw
     corner = np.round((raw.sizes - size) / 2).astype(np.int64)
-    return cut(raw, np.concatenate([corner, np.tile(size, (len(corner), 1))], axis=1))
+    return cut_boxes(raw, np.concatenate([corner, np.tile(size, (len(corner), 1))], axis=1))
 
 
-def cut(raw: RaggedBatch, boxes: NDArray[np.int64]) -> Tensor:
-    """The boxes (top, left, height, width) as one tensor as large as the largest; smaller ones repeat their edge."""
-    return taken(raw, upload(addresses(raw, boxes), raw.flat.device), boxes)
+def cut_boxes(raw: RaggedBatch, boxes: NDArray[np.int64]) -> Tensor:
+    """Return the boxes (top, left, height, width) in one tensor of the largest size; smaller ones repeat their edge."""
+    return gather_boxes(raw, upload(addresses(raw, boxes), raw.flat.device), boxes)
 
 
 def addresses(raw: RaggedBatch, boxes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(5, B): where each box begins, how far it is to the next plane and row, and its last row and column."""
+    """Return for each box (5, B): its start, the step to the next plane and the next row, its last row and column."""
     top, left, heights, widths = boxes.T
     row = raw.sizes[:, 1]
     return np.stack([raw.starts + top * row + left, raw.sizes.prod(axis=1), row, heights - 1, widths - 1])
 
 
-def taken(raw: RaggedBatch, where: Tensor, boxes: NDArray[np.int64]) -> Tensor:
-    """The boxes at these addresses on the device."""
+def gather_boxes(raw: RaggedBatch, where: Tensor, boxes: NDArray[np.int64]) -> Tensor:
+    """Return the boxes at these addresses, gathered on the device."""
     first, plane, row_step, last_y, last_x = where[:, :, None, None, None]
     device, (height, width) = raw.flat.device, boxes[:, 2:].max(axis=0).tolist()
     y = torch.arange(height, device=device)[:, None].minimum(last_y)
@@ -66,26 +66,26 @@ def taken(raw: RaggedBatch, where: Tensor, boxes: NDArray[np.int64]) -> Tensor:
 
 
 def resized_crop(raw: Raw, boxes: NDArray[np.int64], size: tuple[int, int]) -> Tensor:
-    """Each box resized to `size` with an antialiasing triangle filter: floats, [0, 1] for uint8 images."""
+    """Resize each box to `size` with an antialiasing triangle filter; return floats, from 0 to 1 for uint8 images."""
     ragged, lengths = as_ragged(raw), boxes[:, 2:].T.astype(np.float32)
     device = ragged.flat.device
     where, sides = upload_together([addresses(ragged, boxes), lengths], device)
     images = torch.empty(len(boxes), ragged.channels, *size, device=device)
     for start in range(0, len(boxes), CHUNK):
         part = slice(start, start + CHUNK)
-        images[part] = resized(taken(ragged, where[:, part], boxes[part]), sides[:, part], size)
+        images[part] = resize_boxes(gather_boxes(ragged, where[:, part], boxes[part]), sides[:, part], size)
     return images.div_(255.0) if ragged.flat.dtype == torch.uint8 else images
 
 
-def resized(boxes: Tensor, lengths: Tensor, size: tuple[int, int]) -> Tensor:
-    """Two matrix products: rows, then columns, of the part of each tensor that `lengths` (2, B) say is filled."""
+def resize_boxes(boxes: Tensor, lengths: Tensor, size: tuple[int, int]) -> Tensor:
+    """Resize with two matrix products, rows and columns; `lengths` (2, B) say which part of each tensor is filled."""
     rows = triangle_weights(lengths[0], boxes.shape[2], size[0])
     columns = triangle_weights(lengths[1], boxes.shape[3], size[1])
     return rows[:, None] @ (boxes.to(torch.float32) @ columns[:, None].mT)
 
 
 def triangle_weights(lengths: Tensor, longest: int, size: int) -> Tensor:
-    """(B, size, longest): how much of each of `length` pixels goes into each of `size`; the rest weighs nothing."""
+    """Return (B, size, longest): the weight of each old pixel in each new one; 0 beyond an image's length."""
     scale = lengths[:, None, None] / size
     centre = (torch.arange(size, device=lengths.device)[:, None] + 0.5) * scale
     pixel = torch.arange(longest, device=lengths.device)

@@ -1,4 +1,4 @@
-"""What a job trains, validates and tests on: fixed splits, and batches that carry their indices."""
+"""Make the data set of a job: fixed splits, and batches that carry the indices of their images."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -9,24 +9,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark import cache, rng
-from benchmark.augment import draw, normalise, view
-from benchmark.cache import Folders
-from benchmark.config import AugmentConfig, DataConfig
-from benchmark.crops import crop
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.config.task import AugmentConfig, DataConfig
+from benchmark.data import streams
+from benchmark.data.augment import draw, normalise, view
+from benchmark.data.cache import Folders
+from benchmark.data.cache_build import open_cache
+from benchmark.data.crops import center_crop
+from benchmark.data.images import Facts, Images, Loaded, Ragged
+from benchmark.data.residency import Pixels, place_on_device
+from benchmark.data.sources import check_labels, describe, get_source
+from benchmark.data.transfer import upload_together
 from benchmark.interface import Batch
-from benchmark.pixels import Pixels, place
-from benchmark.sources import Facts, Images, Loaded, Ragged, check_labels, describe, get_source
-from benchmark.transfer import upload_together
 
 
 @lru_cache(maxsize=2)
 def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Loaded, str]:
-    """The images of a task after its subsets are taken, and the hash of the whole set. Kept for the next job."""
+    """Return the subsets of images that a task uses, and the hash of the whole set. Kept for the next job."""
     source = get_source(config)
     if source.CACHED:
-        loaded, sha256 = cache.find(config, folders, build=build)
+        loaded, sha256 = open_cache(config, folders, build=build)
     else:
         loaded = source.load(config, folders.data)
         check_labels(loaded, config)
@@ -37,19 +39,19 @@ def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Load
 
 
 def facts_of(config: DataConfig, loaded: Loaded | None) -> Facts:
-    """What is known of a task's images: counted where they are at hand, else as its source announces them."""
+    """Return the facts of a task's images: counted if they are loaded, else as their source announces them."""
     if loaded is None:
         facts = describe(config)
         num_train = min(facts.num_train, config.train_images or facts.num_train)
         num_test = min(facts.num_test, config.test_images or facts.num_test)
     else:
-        facts = counted_facts(config, loaded) if loaded.num_classes else describe(config)
+        facts = facts_from_images(config, loaded) if loaded.num_classes else describe(config)
         num_train, num_test = len(loaded.train), len(loaded.test)
     return replace(facts, num_train=num_train, num_test=num_test - config.test_holdout)
 
 
-def counted_facts(config: DataConfig, loaded: Loaded) -> Facts:
-    """From the cache, so that a user's own files are not looked at again."""
+def facts_from_images(config: DataConfig, loaded: Loaded) -> Facts:
+    """Return the facts counted from the cache, so that a user's own files need not be read again."""
     pictures, side = loaded.train.pictures, config.image_size
     shape = (pictures.channels, side, side) if isinstance(pictures, Ragged) else np.shape(pictures[0])
     return Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape)
@@ -57,12 +59,12 @@ def counted_facts(config: DataConfig, loaded: Loaded) -> Facts:
 
 @dataclass(frozen=True)
 class Split:
-    """Images wherever they are, labels on the device."""
+    """A split of a data set: images wherever they are, labels on the device."""
 
     pixels: Pixels
     labels: Tensor
     ids: NDArray[np.int32]
-    """Where each image stands in its split of the whole data set, whatever part of it takes part."""
+    """The number of each image in its split of the whole data set, also where only a part is used."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -70,9 +72,9 @@ class Split:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a job trains, validates and tests on. The test labels are read only by the final evaluation.
+    """The data of a job. Only the final evaluation reads the test labels.
 
-    In a trial of `tune`, `test` are held-out training images.
+    In a trial of `tune`, `test` holds held-out training images.
     """
 
     train: Split
@@ -98,41 +100,43 @@ class DataSet:
         rows_of: Callable[[int], slice] = slice,
         first: int = 0,
     ) -> Iterator[Batch]:
-        """The training batches of an epoch from the `first` on: order and augmentation depend on (seed, epoch) alone.
+        """Yield the training batches of an epoch from the `first` on; they depend on (seed, epoch) alone.
 
-        `rows_of` says which rows of a batch with so many to make; they are those of the whole batch.
+        `rows_of` takes the size of a batch and returns the rows to make; they are equal to those of the whole batch.
         """
-        order = torch.randperm(len(self.train), generator=rng.generator(seed, "order", epoch)).numpy()
+        order = torch.randperm(len(self.train), generator=streams.generator(seed, "order", epoch)).numpy()
         positions = [order[start:end] for start, end in batch_bounds(len(order), batch_size)]
         rows = [rows_of(len(batch)) for batch in positions]
-        wanted = [batch[some] for batch, some in zip(positions, rows, strict=True)]
-        for step, take in enumerate(self.train.pixels.fetch(wanted[first:]), first):
+        mine = [batch[part] for batch, part in zip(positions, rows, strict=True)]
+        for step, take in enumerate(self.train.pixels.fetch(mine[first:]), first):
             sizes = self.train.pixels.sizes(positions[step])
-            random = rng.generator(seed, "augmentation", epoch, step)
+            random = streams.generator(seed, "augmentation", epoch, step)
             draws = [draw(augmentation, sizes, random).part(rows[step]) for _ in range(num_views)]
-            arrays = [wanted[step], *(array for each in draws for array in each.arrays().values())]
-            indices, *numbers = upload_together(arrays, self.mean.device)
-            raw, arrived = take(indices), iter(numbers)
-            there = [each.uploaded(arrived) for each in draws]
-            views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in there)
+            arrays = [mine[step]]
+            for numbers in draws:
+                arrays += numbers.arrays().values()
+            indices, *uploaded = upload_together(arrays, self.mean.device)
+            raw, arrived = take(indices), iter(uploaded)
+            on_device = [numbers.uploaded(arrived) for numbers in draws]
+            views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in on_device)
             yield Batch(views, self.train.labels.index_select(0, indices), indices)
 
     def eval_batches(self, split: Split, batch_size: int, only: Iterable[int] | None = None) -> Iterator[Tensor]:
-        """Every image of a split once, in order; or only those of some of the batches."""
+        """Yield every image of a split once, in order; or only the batches with the numbers in `only`."""
         starts = range(0, len(split), batch_size)
         chosen = starts if only is None else (starts[index] for index in only)
         bounds = [(start, min(start + batch_size, len(split))) for start in chosen]
         takes = split.pixels.fetch(np.arange(*each) for each in bounds)
         for take, each in zip(takes, bounds, strict=True):
             raw = take(torch.arange(*each, device=self.mean.device))
-            yield self.normalise(crop(raw, self.shape[1:]))
+            yield self.normalise(center_crop(raw, self.shape[1:]))
 
     def normalise(self, images: Tensor) -> Tensor:
         return normalise(images, self.mean, self.std)
 
 
 def batch_bounds(count: int, batch_size: int) -> list[tuple[int, int]]:
-    """Consecutive ranges; a last batch of one image, which BatchNorm refuses, joins the one before."""
+    """Return start and end of each batch; a last batch of one image, which BatchNorm refuses, joins the one before."""
     starts = list(range(0, count, batch_size))
     if len(starts) > 1 and count - starts[-1] == 1:
         starts.pop()
@@ -148,13 +152,13 @@ def prepare(
     build: bool = True,
     held_out: float = 0.0,
 ) -> DataSet:
-    """The data set of a job, on the device as far as the budget, in bytes, goes."""
+    """Return the data set of a job, with as much on the device as the budget in bytes allows."""
     loaded, sha256 = load(config, folders, build)
     train, val, test, posterior = divide(loaded, config, seed, held_out)
     splits = [images for images in (train, val, test) if images is not None]
     placed = [
         Split(pixels, torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32))
-        for images, pixels in zip(splits, place(splits, device, budget), strict=True)
+        for images, pixels in zip(splits, place_on_device(splits, device, budget), strict=True)
     ]
     facts = facts_of(config, loaded)
     return DataSet(
@@ -173,24 +177,25 @@ def prepare(
 def divide(
     loaded: Loaded, config: DataConfig, seed: int, held_out: float = 0.0
 ) -> tuple[Images, Images | None, Images, NDArray[np.float64] | None]:
-    """Validation is the set's own split, or a part of the training images drawn by the seed; then the test hold-out.
+    """Return the training, validation and test images of a seed, and the posterior of the test images.
 
-    A share of the training images that is held out is drawn first, and takes the place of the test images.
+    Validation images are the set's own split, or drawn from the training images; then the test hold-out is removed.
+    `held_out` is a share of the training images: it is drawn first, and replaces the test images.
     """
     train, test, posterior = loaded.train, loaded.test, loaded.posterior
     val = loaded.val if config.official_val else None
-    shuffled = torch.randperm(len(train), generator=rng.generator(seed, "split")).numpy()
+    shuffled = torch.randperm(len(train), generator=streams.generator(seed, "split")).numpy()
     num_held_out = round(held_out * len(train))
     num_val = round(config.val * (len(train) - num_held_out))
-    judged, validated, trained = map(np.sort, np.split(shuffled, [num_held_out, num_held_out + num_val]))
+    test_rows, val_rows, train_rows = map(np.sort, np.split(shuffled, [num_held_out, num_held_out + num_val]))
     if num_val:
-        val = train.take(validated)
+        val = train.take(val_rows)
     if held_out:
-        return train.take(trained), val, train.take(judged), None
+        return train.take(train_rows), val, train.take(test_rows), None
     if num_val:
-        train = train.take(trained)
+        train = train.take(train_rows)
     if config.test_holdout:
-        tested = torch.randperm(len(test), generator=rng.generator(seed, "hold-out")).numpy()
-        tested = np.sort(tested[config.test_holdout :])
-        test, posterior = test.take(tested), None if posterior is None else posterior[tested]
+        shuffled = torch.randperm(len(test), generator=streams.generator(seed, "hold-out")).numpy()
+        kept = np.sort(shuffled[config.test_holdout :])
+        test, posterior = test.take(kept), None if posterior is None else posterior[kept]
     return train, val, test, posterior

@@ -1,7 +1,7 @@
-"""Where jobs run: one device name per worker, the first of those that each of its jobs takes.
+"""Choose the devices that jobs run on, and ask them for their memory, name and state.
 
-Written against torch's common interface of accelerators, so that CUDA, XPU and devices that others add run the same
-lines. `module_of(device)` is what torch calls torch.cuda, torch.xpu, … MPS has no streams, and one device.
+This uses torch's common interface of accelerators, so that CUDA, XPU and devices that others add run the same lines.
+`module_of(device)` is torch.cuda, torch.xpu, … MPS has no streams, and one device.
 """
 
 import gc
@@ -13,29 +13,27 @@ from typing import Any
 import psutil
 import torch
 
-from benchmark.ahead import cores
-from benchmark.errors import UserError
-from benchmark.units import counted
+from benchmark.base.errors import UserError
+from benchmark.base.prefetch import cores
+from benchmark.base.units import counted
 
 DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {"channels_last": True}, "mps": {}}
-"""Settings of a task that a device suggests. Precision is never among them: the paper's is single."""
+"""Settings of a task that suit a kind of device. Precision is never among them: the paper's is single."""
 BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
-"""By what devices of a kind exchange gradients."""
-
-
+"""The library by which devices of a kind exchange gradients."""
 LEAST_PROCESSES, PROCESSES_PER_CORE = 16, 4
-"""On few cores and on many."""
+"""How many processes are allowed: at least the first number, and the second for each core."""
 
 
 def default_settings(kind: str) -> dict[str, Any]:
-    """Return what a kind of device suggests; one that is not listed is taken for a GPU."""
+    """Return the settings that suit a kind of device; one that is not listed is treated as a GPU."""
     return DEFAULTS.get(kind, DEFAULTS["cuda"])
 
 
 def choose_devices(
     wanted: str, workers: int | None, threads: int, jobs_per_device: int = 1, gpus_per_job: int = 1
 ) -> list[str]:
-    """`auto`, `cpu`, `cuda`, `cuda:N` or `mps` → one for each worker; by default as many as GPUs, or as cores hold."""
+    """Return the first device of each worker, from `auto`, `cpu`, `cuda` or `cuda:N`; by default all GPUs or cores."""
     name, kind = device_name(wanted), device_kind(wanted)
     if kind == "cpu":
         if jobs_per_device > 1:
@@ -44,7 +42,7 @@ def choose_devices(
         check_processes(count * gpus_per_job)
         return ["cpu"] * count
     if gpus_per_job > 1 and kind not in BACKENDS:
-        raise UserError(f"--gpus-per-job: expected one of {', '.join(BACKENDS)}, and not {kind}; leave it out")
+        raise UserError(f"--gpus-per-job: expected a device of {', '.join(BACKENDS)}, got {kind}; leave the option out")
     count = device_count(kind) if name == kind else 1
     if gpus_per_job > count:
         raise UserError(
@@ -59,7 +57,7 @@ def choose_devices(
 
 
 def check_processes(count: int) -> None:
-    """Each takes hundreds of megabytes, and a core now and then."""
+    """Refuse more processes than the machine can hold: each takes hundreds of megabytes, and a core now and then."""
     most = max(LEAST_PROCESSES, PROCESSES_PER_CORE * cores())
     if count > most:
         raise UserError(
@@ -79,10 +77,10 @@ def device_kind(wanted: str) -> str:
 def accelerator_kind() -> str:
     """Return the kind of accelerator that torch was built for, which need not be there, or `cpu`."""
     try:
-        found = torch.accelerator.current_accelerator()
+        device = torch.accelerator.current_accelerator()
     except RuntimeError:  # torch 2.6, where none is there
-        found = None
-    return found.type if found is not None else "cpu"
+        device = None
+    return device.type if device is not None else "cpu"
 
 
 def default_device() -> str:
@@ -99,7 +97,7 @@ def device_count(kind: str) -> int:
 
 
 def checked_kind(name: str, wanted: str) -> str:
-    """The type of a device that exists here."""
+    """Return the kind of a device; raise an error if this machine has no such device."""
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -122,26 +120,26 @@ def module_of(device: torch.device) -> Any:
 
 
 def enter(device: torch.device) -> torch.device:
-    """Make a device the current one of this thread, initialised; returns it with its number."""
-    device = numbered(device)
+    """Initialise a device and make it the current one of this thread; return it with its number."""
+    device = with_number(device)
     if has_streams(device):
         module_of(device).set_device(device)
         module_of(device).init()  # setting alone leaves the memory statistics of some versions unusable
     return device
 
 
-def numbered(device: torch.device) -> torch.device:
+def with_number(device: torch.device) -> torch.device:
     """Return a device with its number: `cuda` is the first one."""
     return torch.device(device.type, device.index or 0) if has_streams(device) else device
 
 
 def model_of(device: torch.device) -> str:
-    """Return what the maker calls a device."""
+    """Return the name that the maker gives a device."""
     return str(module_of(device).get_device_name(device)) if has_streams(device) else device.type
 
 
 def describe(device: torch.device) -> str:
-    """Return the model of a device and what else its bits depend on."""
+    """Return the model of a device, and what else its results depend on."""
     if device.type != "cuda":
         return model_of(device)
     tf32 = "on" if torch.backends.cudnn.allow_tf32 else "off"
@@ -149,7 +147,7 @@ def describe(device: torch.device) -> str:
 
 
 def wait_for(device: torch.device) -> None:
-    """Wait until a device has done all that it was asked to do."""
+    """Wait until a device has finished all its work."""
     if has_streams(device):
         module_of(device).synchronize(device)
     elif device.type == "mps":
@@ -158,7 +156,7 @@ def wait_for(device: torch.device) -> None:
 
 @contextmanager
 def forbidden_syncs(device: torch.device) -> Iterator[bool]:
-    """Raise where the host would wait for the device; yields whether this kind of device can tell."""
+    """Raise an error where the host would wait for the device; yield whether this kind of device can detect that."""
     switch = getattr(module_of(device), "set_sync_debug_mode", None) if has_streams(device) else None
     if switch is None:
         yield False
@@ -173,7 +171,7 @@ def forbidden_syncs(device: torch.device) -> Iterator[bool]:
 
 
 RESIDENT_SHARE = 0.5
-"""Of a device's free memory, what images may take."""
+"""The share of a device's free memory that images may take."""
 
 
 def free_bytes(device: torch.device) -> int:
@@ -185,42 +183,42 @@ def free_bytes(device: torch.device) -> int:
 
 
 def data_budget(device: torch.device, jobs: int) -> int:
-    """Bytes of images that each of `jobs` on a device may keep there."""
+    """Return how many bytes of images each of `jobs` on a device may keep there."""
     return int(RESIDENT_SHARE * free_bytes(device) / jobs)
 
 
 def start_memory(device: torch.device) -> None:
-    """From here on `used_memory` counts."""
+    """Start the count of `used_memory` again."""
     if has_streams(device):
         module_of(device).reset_peak_memory_stats(device)
 
 
 def used_memory(device: torch.device) -> int:
-    """The most bytes that tensors took at a time; 0 on the host, whose processes keep what other jobs left."""
+    """Return the most bytes that tensors took at a time; 0 on the host, whose processes keep what other jobs left."""
     return int(module_of(device).max_memory_allocated(device)) if has_streams(device) else 0
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Each kind of device says it in its own way."""
-    said = isinstance(error, RuntimeError) and any(
+    """Tell whether an error means that memory ran out; each kind of device says so in its own words."""
+    by_text = isinstance(error, RuntimeError) and any(
         text in str(error) for text in ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
     )
-    return said or isinstance(error, (MemoryError, torch.OutOfMemoryError))
+    return by_text or isinstance(error, (MemoryError, torch.OutOfMemoryError))
 
 
 def device_lost(error: BaseException, device: torch.device) -> bool:
-    """Tell whether an error stays with the process: whatever it asks of the device from now on fails too.
+    """Tell whether a device is lost to this process: all it does there from now on fails too.
 
-    Kernels fail late, and the call that notices may blame another library: so the device is asked as well.
+    Kernels fail late, and the call that notices may blame another library: so the device is tried as well.
     """
     if out_of_memory(error):
         return False
     broken = getattr(torch, "AcceleratorError", ())  # torch 2.8 and later
-    return isinstance(error, broken) or "CUDA error:" in str(error) or not answers(device)
+    return isinstance(error, broken) or "CUDA error:" in str(error) or not responds(device)
 
 
-def answers(device: torch.device) -> bool:
-    """Tell whether a device that this process uses still does what it is asked."""
+def responds(device: torch.device) -> bool:
+    """Tell whether a device that this process uses still works."""
     try:
         if has_streams(device) and module_of(device).is_initialized():
             wait_for(device)
@@ -230,7 +228,7 @@ def answers(device: torch.device) -> bool:
 
 
 def free_memory(device: torch.device) -> None:
-    """Give back what a failed job has taken, so that the next one does not fail with it."""
+    """Free the memory that a failed job took, so that the next job does not fail too."""
     gc.collect()
     if has_streams(device):
         module_of(device).empty_cache()

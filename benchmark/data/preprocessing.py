@@ -1,28 +1,27 @@
-"""What is done to images before a network sees them: its numbers, measured exactly, and its words."""
+"""Measure the mean and std of images exactly, and describe how images are prepared for a network."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.config import AugmentConfig, TaskConfig
-from benchmark.recipe import augmentation
-from benchmark.sources import Loaded
+from benchmark.config.recipe import augmentation
+from benchmark.config.task import AugmentConfig, TaskConfig
+from benchmark.data.images import Loaded
 
 DIGITS = 4
-"""Measured values are rounded, so that what is shown is what is used."""
+"""Measured values are rounded to these digits, so that the values shown are the values used."""
 
 
 def channel_sums(images: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Number, sum and sum of squares of the pixels of each channel (3, C) of images (N, C, H, W)."""
+    """Return (3, C): number, sum and sum of squares of the pixels of each channel of images (N, C, H, W)."""
     total = images.sum(axis=(0, 2, 3), dtype=np.int64)
     squares = np.square(images, dtype=np.uint16).sum(axis=(0, 2, 3), dtype=np.int64)
     return np.stack([np.full_like(total, images[:, 0].size), total, squares])
 
 
 def mean_and_std(sums: NDArray[np.int64]) -> dict[str, list[float]]:
-    """Of pixels from 0 to 1, by channel: E[x] and √(E[x²] − E[x]²). A channel that is all one value has no spread to
-    divide by, and is left as wide as it is."""
+    """Return mean E[x] and std √(E[x²] − E[x]²) by channel, of pixels from 0 to 1; std is 1 where all are equal."""
     rows: list[list[int]] = sums.T.tolist()
     mean = [round(total / (255 * count), DIGITS) for count, total, _ in rows]
     std = [round((count * squares - total**2) ** 0.5 / (255 * count), DIGITS) or 1.0 for count, total, squares in rows]
@@ -30,7 +29,7 @@ def mean_and_std(sums: NDArray[np.int64]) -> dict[str, list[float]]:
 
 
 def preprocessing(task: TaskConfig, loaded: Loaded | None) -> str:
-    """How a user's own images are brought to the network, in one line; of other sets the task's file says it all."""
+    """Describe in one line how a user's own images are prepared; empty for other sets, whose task file says it all."""
     if not task.data.is_own:
         return ""
     if task.data.mean:

@@ -1,6 +1,6 @@
-"""Images by position, brought to the device as they are stored: kept there, or streamed from where they lie.
+"""Bring images to the device as they are stored: keep them there, or stream them from where they lie.
 
-Both give the same batches to the bit; who reads them cannot tell which it is.
+Both ways give the same batches to the bit.
 """
 
 import warnings
@@ -15,53 +15,53 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark.ahead import ahead
-from benchmark.crops import RaggedBatch, Raw
-from benchmark.devices import enter
-from benchmark.sources import Images, Ragged
-from benchmark.transfer import Arrival, Sender
+from benchmark.base.prefetch import ahead
+from benchmark.data.crops import RaggedBatch, Raw
+from benchmark.data.devices import enter
+from benchmark.data.images import Images, Ragged
+from benchmark.data.transfer import Arrival, Sender
 
 Rows = NDArray[np.int64]
 Take = Callable[[Tensor], Raw]
-"""Called with the positions of a batch on the device, gives its images. Their copy may still be under way there."""
+"""Takes the positions of a batch, on the device, and returns its images. Their copy may still be under way."""
 READ_AHEAD = 2
-"""Batches of a stream that are ready or under way beside the one in use."""
+"""Batches of a stream that are read before they are needed."""
 
 
 class Pixels(Protocol):
     """The images of a split, by position in it."""
 
     def sizes(self, positions: Rows) -> NDArray[np.int64]:
-        """Height and width of each (B, 2)."""
+        """Return height and width of each image (B, 2)."""
         ...
 
     def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
-        """The images at these positions, batch by batch."""
+        """Yield for each batch a function that returns the images at these positions."""
         ...
 
 
 class Layout(Protocol):
-    """How images lie in one array on the host, and in a tensor of the same form on the device."""
+    """How images are stored in one array on the host, and in a tensor of the same form on the device."""
 
     @property
     def array(self) -> NDArray[Any]: ...
     def __len__(self) -> int: ...
     def sizes(self, rows: Rows) -> NDArray[np.int64]: ...
     def part(self, rows: Rows) -> "Layout":
-        """The same images alone, in memory."""
+        """Copy these images alone into memory."""
         ...
 
     def shape(self, rows: Rows) -> tuple[int, ...]:
-        """Of an array that holds just these images."""
+        """Return the shape of an array that holds just these images."""
         ...
 
     def fill(self, rows: Rows, out: NDArray[Any]) -> None: ...
-    def whole(self, held: Tensor, rows: Rows) -> Raw:
-        """A batch from a tensor that `fill` filled with just these images."""
+    def as_batch(self, tensor: Tensor, rows: Rows) -> Raw:
+        """Return a tensor that `fill` filled with just these images as a batch."""
         ...
 
-    def select(self, held: Tensor, rows: Rows, there: Tensor) -> Raw:
-        """A batch from a tensor that holds the array; `there` are the rows on its device."""
+    def select(self, tensor: Tensor, rows: Rows, device_rows: Tensor) -> Raw:
+        """Return a batch from a tensor that holds all images; `device_rows` are the rows on its device."""
         ...
 
 
@@ -86,16 +86,16 @@ class Stacked:
     def fill(self, rows: Rows, out: NDArray[Any]) -> None:
         self.array.take(rows, axis=0, out=out, mode="clip")  # the default mode would fill a copy first
 
-    def whole(self, held: Tensor, rows: Rows) -> Raw:
-        return held
+    def as_batch(self, tensor: Tensor, rows: Rows) -> Raw:
+        return tensor
 
-    def select(self, held: Tensor, rows: Rows, there: Tensor) -> Raw:
-        return held.index_select(0, there)
+    def select(self, tensor: Tensor, rows: Rows, device_rows: Tensor) -> Raw:
+        return tensor.index_select(0, device_rows)
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Images of different sizes, one behind the other."""
+    """Images of different sizes, one after the other."""
 
     pictures: Ragged
 
@@ -124,25 +124,25 @@ class Packed:
         starts, ends = self.pictures.starts[rows], self.pictures.starts[rows + 1]
         np.concatenate([self.array[start:end] for start, end in zip(starts, ends, strict=True)], out=out)
 
-    def whole(self, held: Tensor, rows: Rows) -> Raw:
+    def as_batch(self, tensor: Tensor, rows: Rows) -> Raw:
         lengths = self.lengths(rows)
-        return RaggedBatch(held, np.cumsum(lengths) - lengths, self.sizes(rows), self.pictures.channels)
+        return RaggedBatch(tensor, np.cumsum(lengths) - lengths, self.sizes(rows), self.pictures.channels)
 
-    def select(self, held: Tensor, rows: Rows, there: Tensor) -> Raw:
-        return RaggedBatch(held, self.pictures.starts[rows], self.sizes(rows), self.pictures.channels)
+    def select(self, tensor: Tensor, rows: Rows, device_rows: Tensor) -> Raw:
+        return RaggedBatch(tensor, self.pictures.starts[rows], self.sizes(rows), self.pictures.channels)
 
 
 @dataclass(frozen=True)
 class Resident:
     layout: Layout
-    held: Tensor
+    tensor: Tensor
 
     def sizes(self, positions: Rows) -> NDArray[np.int64]:
         return self.layout.sizes(positions)
 
     def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
         for positions in batches:
-            yield partial(self.layout.select, self.held, positions)
+            yield partial(self.layout.select, self.tensor, positions)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Streamed:
         return self.layout.sizes(self.rows[positions])
 
     def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
-        """Read and sent by a thread of its own, ahead of their use."""
+        """Read and send the batches in a separate thread, before they are needed."""
         sender = self.sender
 
         def send(positions: Rows) -> tuple[Rows, Arrival]:
@@ -170,14 +170,14 @@ class Streamed:
 
         with ThreadPoolExecutor(1, initializer=enter, initargs=(self.device,)) as thread:
             for rows, arrival in ahead(thread, send, batches, READ_AHEAD):
-                yield partial(self.arrived, rows, arrival)
+                yield partial(self.receive, rows, arrival)
 
-    def arrived(self, rows: Rows, arrival: Arrival, _: Tensor) -> Raw:
-        return self.layout.whole(arrival(), rows)
+    def receive(self, rows: Rows, arrival: Arrival, _: Tensor) -> Raw:
+        return self.layout.as_batch(arrival(), rows)
 
 
-def place(splits: Iterable[Images], device: torch.device, budget: int) -> list[Pixels]:
-    """Each split on the device as long as the budget, in bytes, lasts; the others streamed."""
+def place_on_device(splits: Iterable[Images], device: torch.device, budget: int) -> list[Pixels]:
+    """Keep each split on the device as long as it fits in the budget, in bytes; stream the others."""
     placed: list[Pixels] = []
     for images in splits:
         pictures = images.pictures
@@ -186,13 +186,13 @@ def place(splits: Iterable[Images], device: torch.device, budget: int) -> list[P
         if needed > budget:
             placed.append(Streamed(layout, images.rows, device))
         else:
-            placed.append(resident(layout, images.rows, device))
+            placed.append(keep_on_device(layout, images.rows, device))
             budget -= needed
     return placed
 
 
-def resident(layout: Layout, rows: Rows, device: torch.device) -> Resident:
-    """On the CPU a whole source stays where it lies: processes share it if it is a mapped file."""
+def keep_on_device(layout: Layout, rows: Rows, device: torch.device) -> Resident:
+    """Copy images to the device. On the CPU a whole source stays where it is: processes share a mapped file."""
     if not np.array_equal(rows, np.arange(len(layout))):
         layout = layout.part(rows)
     with warnings.catch_warnings():

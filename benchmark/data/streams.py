@@ -1,7 +1,7 @@
-"""Named random streams: every draw of the suite is keyed by (seed, purpose, epoch, step), and never by method.
+"""Seed the random streams: every draw depends on (seed, purpose, epoch, step), and never on the method.
 
 So all methods of one seed see the same split, initialisation, batches and augmentation, and a resumed run draws
-what the unbroken one would have drawn.
+the same numbers as an unbroken one.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from benchmark.devices import accelerator_kind
+from benchmark.data.devices import accelerator_kind
 
 Purpose = Literal[
     "split",
@@ -25,23 +25,23 @@ Purpose = Literal[
 ]
 
 
-def stream(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int = 0) -> int:
-    """The number that seeds one stream. 32 bits: torch's CPU generator reads no more."""
+def stream_seed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int = 0) -> int:
+    """Return the number that seeds one stream. It has 32 bits: torch's CPU generator reads no more."""
     key = f"{seed}/{purpose}/{epoch}/{step}" + (f"/{rank}" if rank else "")
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "little")
 
 
 def generator(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0) -> torch.Generator:
-    """A CPU generator: what it draws does not depend on the device that trains."""
-    return torch.Generator().manual_seed(stream(seed, purpose, epoch, step))
+    """Return a CPU generator, so that its draws do not depend on the device that trains."""
+    return torch.Generator().manual_seed(stream_seed(seed, purpose, epoch, step))
 
 
 def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int = 0) -> None:
-    """Point torch's default generators, which dropout and initialisers draw from, at a stream.
+    """Seed torch's default generators, which dropout and initialisers draw from.
 
-    `torch.manual_seed` does the same, but notes the whole call stack each time as long as no GPU is in use.
+    `torch.manual_seed` does the same, but records the whole call stack each time as long as no GPU is in use.
     """
-    number = stream(seed, purpose, epoch, step, rank)
+    number = stream_seed(seed, purpose, epoch, step, rank)
     torch.default_generator.manual_seed(number)
     kind = accelerator_kind()
     if kind == "mps":

@@ -1,4 +1,4 @@
-"""Host arrays on their way to the device, without making the host wait for what the device is doing."""
+"""Copy host arrays to the device, without making the host wait for the device's other work."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,16 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark.devices import has_streams
+from benchmark.data.devices import has_streams
 
 Arrival = Callable[[], Tensor]
-"""A batch under way. Called where it is used, it has the device wait for the copy, and not the host."""
+"""A batch under way. Call it where the batch is used: the device then waits for the copy, and the host does not."""
 ALIGNMENT = 16
-"""Bytes: every array of a parcel begins where any type of number may."""
+"""Bytes. Every array of a parcel begins at a multiple, where any type of number may begin."""
 
 
 def upload(array: NDArray[Any], device: torch.device) -> Tensor:
-    """A small array on the device. To a GPU from pinned memory: any other copy would first wait for the device."""
+    """Copy a small array to the device. A GPU gets it from pinned memory: any other copy would first wait for it."""
     tensor = torch.from_numpy(np.ascontiguousarray(array))
     if device.type == "meta":
         return torch.empty_like(tensor, device=device)  # nothing is sent to where there are no values
@@ -28,7 +28,7 @@ def upload(array: NDArray[Any], device: torch.device) -> Tensor:
 
 
 def upload_together(arrays: Sequence[NDArray[Any]], device: torch.device) -> list[Tensor]:
-    """Small arrays on the device; to a GPU as one parcel, for each copy costs as much as a kernel."""
+    """Copy small arrays to the device; to a GPU as one parcel, since each copy costs as much as a kernel."""
     if not has_streams(device):
         return [upload(array, device) for array in arrays]
     room = [-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays]
@@ -49,7 +49,7 @@ def torch_type(dtype: np.dtype[Any]) -> torch.dtype:
 
 @contextmanager
 def on_stream(stream: torch.Stream) -> Iterator[None]:
-    """Have what this thread asks of the device go to a stream."""
+    """Send this thread's work on the device to a stream."""
     before = torch.accelerator.current_stream(stream.device)
     torch.accelerator.set_stream(stream)
     try:
@@ -59,7 +59,7 @@ def on_stream(stream: torch.Stream) -> Iterator[None]:
 
 
 class Sender:
-    """Host → device; to a GPU through two pinned buffers in turn, on a stream of its own, while the device computes."""
+    """Copies batches to the device; to a GPU through two pinned buffers in turn, on its own stream, as it computes."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -68,7 +68,7 @@ class Sender:
         self.lane = next(self.lanes)
 
     def buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
-        """Memory for the next batch to send."""
+        """Return memory for the next batch to send."""
         if self.stream is None:
             return torch.from_numpy(np.empty(shape, dtype))
         self.lane = next(self.lanes)
@@ -76,17 +76,16 @@ class Sender:
 
     def send(self, host: Tensor) -> Arrival:
         if self.stream is None:
-            here = host.to(self.device)
-            return lambda: here
+            copy = host.to(self.device)
+            return lambda: copy
         with on_stream(self.stream):
             sent = host.to(self.device, non_blocking=True)
             copied = self.stream.record_event()
-        self.lane.left = copied
-
+        self.lane.copied = copied
         return partial(self.arrived, sent, copied)
 
     def arrived(self, sent: Tensor, copied: torch.Event) -> Tensor:
-        """Have the stream that uses a batch wait for its copy, and its memory wait for that stream."""
+        """Make the stream that uses a batch wait for its copy, and keep its memory until that stream is done."""
         current = torch.accelerator.current_stream(self.device)
         current.wait_event(copied)
         sent.record_stream(current)
@@ -98,7 +97,7 @@ class Lane:
 
     def __init__(self) -> None:
         self.memory = torch.empty(0, dtype=torch.uint8)
-        self.left: torch.Event | None = None
+        self.copied: torch.Event | None = None
 
     def buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
         self.wait_until_free()
@@ -108,6 +107,6 @@ class Lane:
         return self.memory[:needed].view(torch_type(dtype)).view(shape)
 
     def wait_until_free(self) -> None:
-        """Until the batch before has left; only the reading thread waits for that."""
-        if self.left is not None:
-            self.left.synchronize()
+        """Wait until the batch before is copied; only the reading thread waits for that."""
+        if self.copied is not None:
+            self.copied.synchronize()

@@ -6,15 +6,15 @@ from contextlib import nullcontext
 
 import torch
 
-from benchmark.config import AugmentConfig
-from benchmark.data import DataSet
-from benchmark.devices import has_streams, wait_for
+from benchmark.config.task import AugmentConfig
+from benchmark.data.dataset import DataSet
+from benchmark.data.devices import has_streams, wait_for
+from benchmark.data.images import Facts
+from benchmark.data.residency import Streamed
+from benchmark.data.transfer import on_stream
 from benchmark.doctor.examination import Patient, Result, Trouble
 from benchmark.doctor.made_up import PLENTY, noise
 from benchmark.interface import Batch
-from benchmark.pixels import Streamed
-from benchmark.sources import Facts
-from benchmark.transfer import on_stream
 
 FACTS = Facts(num_classes=10, num_train=400, num_test=400, shape=(3, 32, 32))
 AUGMENTED = AugmentConfig(crop_padding=4, flip=True)

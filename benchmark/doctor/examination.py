@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import torch
 
-from benchmark.devices import answers, device_lost, free_memory, out_of_memory, wait_for
-from benchmark.jobs import Methods
+from benchmark.data.devices import device_lost, free_memory, out_of_memory, responds, wait_for
+from benchmark.jobs.job import Methods
 
 SIGNS = {"fine": "✓", "trouble": "✗", "left out": "–"}
 
@@ -86,7 +86,7 @@ def diagnose(patient: Patient, check: Check) -> tuple[Literal["fine", "trouble",
     except LeftOut as reason:
         return "left out", Result(str(reason)), False
     except Trouble as trouble:
-        return "trouble", Result(f"{trouble}. {check.advice}.", trouble.facts), not answers(patient.device)
+        return "trouble", Result(f"{trouble}. {check.advice}.", trouble.facts), not responds(patient.device)
     except Exception as error:
         said, lost = " ".join(f"{type(error).__name__}: {error}".split())[:400], device_lost(error, patient.device)
         if lost:

@@ -7,10 +7,10 @@ from typing import Any
 import psutil
 import torch
 
-from benchmark.ahead import cores
-from benchmark.devices import enter, free_bytes, has_streams, module_of
+from benchmark.base.prefetch import cores
+from benchmark.base.units import text_from_bytes
+from benchmark.data.devices import enter, free_bytes, has_streams, module_of
 from benchmark.doctor.examination import Patient, Result, Trouble
-from benchmark.units import text_from_bytes
 
 DRIVER = Path("/proc/driver/nvidia/version")
 MPS_PROCESSES = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmark.config import TaskConfig
-from benchmark.data import DataSet, Split
-from benchmark.devices import has_streams
+from benchmark.config.task import TaskConfig
+from benchmark.data.dataset import DataSet, Split
+from benchmark.data.devices import has_streams
+from benchmark.data.images import Facts, Images
+from benchmark.data.residency import place_on_device
+from benchmark.data.sources import describe
 from benchmark.doctor.examination import Patient
 from benchmark.interface import Method
-from benchmark.jobs import Job
-from benchmark.pixels import place
-from benchmark.planner import plan
-from benchmark.sources import Facts, Images, describe
-from benchmark.trainer import State, Trainer
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.train.trainer import State, Trainer
 
 PLENTY = 10**15
 """A budget that holds everything."""
@@ -27,9 +28,8 @@ def noise(count: int, facts: Facts, device: torch.device, budget: int = PLENTY) 
     """Random pictures of a task's shape, on the device as far as the budget goes."""
     pictures = np.random.default_rng(0).integers(0, 256, (count, *facts.shape), dtype=np.uint8)
     images = Images.of(pictures, np.arange(count) % facts.num_classes)
-    split = Split(
-        place([images], device, budget)[0], torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32)
-    )
+    pixels = place_on_device([images], device, budget)[0]
+    split = Split(pixels, torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32))
     half = torch.full((facts.shape[0],), 0.5, device=device)
     return DataSet(split, None, split, half, half, facts.num_classes, facts.shape, None, "made up")
 

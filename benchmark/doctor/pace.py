@@ -6,19 +6,19 @@ from typing import Any
 
 from torch.profiler import ProfilerActivity, profile
 
-from benchmark.config import TaskConfig
-from benchmark.cost import Paces, endless_steps, seconds_for, step_time
-from benchmark.determinism import set_precision
-from benchmark.devices import free_bytes, free_memory, has_streams, out_of_memory, start_memory, used_memory
+from benchmark.config.load import load_task
+from benchmark.config.task import TaskConfig
+from benchmark.data.devices import free_bytes, free_memory, has_streams, out_of_memory, start_memory, used_memory
 from benchmark.doctor.examination import Patient, Result
 from benchmark.doctor.launches import Launches
 from benchmark.doctor.made_up import job_of, own_phase, trainer_for
 from benchmark.doctor.training import LARGE, large_trainer
-from benchmark.forecast import look_ahead
-from benchmark.jobs import Suite
-from benchmark.store import Store
-from benchmark.tasks import load_task
-from benchmark.trainer import State, Trainer
+from benchmark.forecast.outlook import look_ahead
+from benchmark.forecast.step_times import StepTimes, endless_steps, seconds_for, step_time
+from benchmark.jobs.suite import Suite
+from benchmark.store.store import Store
+from benchmark.train.determinism import set_precision
+from benchmark.train.trainer import State, Trainer
 
 PROFILED_STEPS = 5
 MOST_JOBS = 8
@@ -119,8 +119,8 @@ def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
         times, found[task.name] = known[kind], None
         if times is not None:
             reference = job_of(task, task.reference, patient).method
-            paces = Paces({("", "own"): [times[0]], (reference, "own"): [times[1]]})
-            outlook = replace(look_ahead(suite, store, lambda jobs: Paces(), share=True), paces=paces)
+            step_times = StepTimes({("", "own"): [times[0]], (reference, "own"): [times[1]]})
+            outlook = replace(look_ahead(suite, store, lambda jobs: StepTimes(), share=True), step_times=step_times)
             found[task.name] = outlook.hours(outlook.to_run)
     shown = {name: "does not fit" if needed is None else f"{needed:,.0f}" for name, needed in found.items()}
     text, total = ", ".join(map(" ".join, shown.items())), sum(needed or 0.0 for needed in found.values())

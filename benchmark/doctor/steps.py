@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import torch
 
-from benchmark.candidate import EPOCH, Candidate, differing, make_batch, moved, small, step_loss, train
-from benchmark.determinism import undetermined_operators
-from benchmark.devices import forbidden_syncs, has_streams, wait_for
+from benchmark.check.harness import EPOCH, Candidate, differing, make_batch, moved, small, step_loss, train
+from benchmark.data.devices import forbidden_syncs, has_streams, wait_for
 from benchmark.doctor.examination import LeftOut, Patient, Result, Trouble
 from benchmark.doctor.made_up import trainable_labels
 from benchmark.interface import Method
-from benchmark.trainer import trained
+from benchmark.train.determinism import undetermined_operators
+from benchmark.train.trainer import trained_parameters
 
 SMALL_ERROR = 1e-7
 """Between two ways to sum up in float64."""
@@ -23,7 +23,7 @@ def candidates(patient: Patient) -> Iterator[Candidate]:
 
 
 def optimizer_of(method: Method, device: torch.device) -> torch.optim.Optimizer:
-    return torch.optim.SGD(trained(method), lr=0.05, fused=has_streams(device) or None)
+    return torch.optim.SGD(trained_parameters(method), lr=0.05, fused=has_streams(device) or None)
 
 
 def same_as_cpu(patient: Patient) -> Result:

@@ -10,20 +10,20 @@ from typing import Any
 
 import torch
 
-from benchmark.cache import Folders
-from benchmark.candidate import SMALL
-from benchmark.checkpoints import read_plain
-from benchmark.cost import endless_steps
-from benchmark.data import load
-from benchmark.devices import BACKENDS, device_count, has_streams, module_of, wait_for
+from benchmark.base.units import counted, text_from_bytes
+from benchmark.check.harness import SMALL
+from benchmark.config.load import load_task
+from benchmark.data.cache import Folders
+from benchmark.data.dataset import load
+from benchmark.data.devices import BACKENDS, device_count, has_streams, module_of, wait_for
+from benchmark.data.sources import describe
 from benchmark.doctor.examination import LeftOut, Patient, Result, Trouble
 from benchmark.doctor.made_up import job_of, noise, own_phase, trainer_for
-from benchmark.runner import Context
-from benchmark.sources import describe
-from benchmark.tasks import load_task
-from benchmark.torchrun import run_on_ranks
-from benchmark.trainer import State, Trainer, state_from_plain, state_to_plain
-from benchmark.units import counted, text_from_bytes
+from benchmark.forecast.step_times import endless_steps
+from benchmark.launch.torchrun import run_on_ranks
+from benchmark.train.checkpoints import read_plain
+from benchmark.train.run_job import Context
+from benchmark.train.trainer import State, Trainer, state_from_plain, state_to_plain
 
 LARGE, SMALL_TASK = "cifar100", "digits"
 PRECISIONS = ("off", "bf16", "fp16")

@@ -1,5 +1,5 @@
-"""Figures from the records of a results folder. Needs no torch."""
+"""Draw figures from the records of a results folder. Needs no torch."""
 
 import os
 
-os.environ["MPLBACKEND"] = "agg"  # figures become files; a backend that the shell names may not even be there
+os.environ["MPLBACKEND"] = "agg"  # figures are only written to files; a backend named in the shell may not be installed

@@ -1,4 +1,4 @@
-"""Intra-class variance, the bound of Theorem 1 and the selective loss on test images, epoch by epoch."""
+"""Draw the intra-class variance, the bound of Theorem 1 and the selective loss on test images by epoch."""
 
 import csv
 import io
@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from benchmark.columns import Column
-from benchmark.files import Damaged
-from benchmark.learning import read_curve
-from benchmark.plots.risk_coverage import MOST, choose, legend_columns
-from benchmark.plots.runs import Runs
-from benchmark.plots.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
-from benchmark.stats import Array
-from benchmark.store import Store, folder_of
+from benchmark.base.files import Damaged
+from benchmark.figures.risk_coverage import MOST, choose_columns, legend_columns
+from benchmark.figures.runs import Runs
+from benchmark.figures.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
+from benchmark.measure.statistics import Array
+from benchmark.store.curves import read_curve
+from benchmark.store.store import Store, folder_of
+from benchmark.tables.columns import Column
 
 PANELS = {
     "intra_class_variance": ("(a) intra-class variance", "V"),
@@ -28,17 +28,18 @@ PANELS = {
 
 
 def draw(runs: Runs) -> Figure:
-    trained = [column for column in runs.judged if column.published and not column.parts and trains(column)]
-    followed = {column.name: found for column in trained if (found := histories(column, runs))}
-    if not followed:
+    trained = [column for column in runs.judged if column.published and not column.parts and has_own_history(column)]
+    tracked = {column.name: rows for column in trained if (rows := histories(column, runs))}
+    if not tracked:
         raise NotDrawn("no training followed the bound; --track-bound does")
-    shown = choose([column for column in trained if column.name in followed], runs.ranked, runs.manifest["reference"])
-    figure = runs.new_figure(DOUBLE, 2.3, caption(runs, shown, followed))
+    reference = runs.manifest["reference"]
+    shown = choose_columns([column for column in trained if column.name in tracked], runs.ranked, reference)
+    figure = runs.new_figure(DOUBLE, 2.3, caption(runs, shown, tracked))
     for axes, (name, (title, label)) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
         for column in shown:
-            curves = np.array([rows[name] for rows in followed[column.name]])
-            draw_line(axes, curves, short_name(column.name), line_look(column, runs.manifest["reference"]))
-        mark_start(axes, runs, shown)
+            curves = np.array([rows[name] for rows in tracked[column.name]])
+            draw_line(axes, curves, short_name(column.name), line_look(column, reference))
+        mark_warmup_end(axes, runs, shown)
         panel_name(axes, title)
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -49,23 +50,23 @@ def draw(runs: Runs) -> Figure:
 
 
 def histories(column: Column, runs: Runs) -> list[dict[str, Array]]:
-    """Of each seed that followed the bound: its numbers by epoch."""
-    of_task = runs.manifest["task"]
-    places = [
-        (folder_of(of_task, record["method"], record["job"], record["seed"]), record) for record in column.records
-    ]
-    found = [rows for folder, record in places if (rows := read_history(folder, record, runs.store))]
-    longest = max((len(rows["bound"]) for rows in found), default=0)
-    return [rows for rows in found if len(rows["bound"]) == longest]
+    """Return the numbers by epoch of each seed that tracked the bound; shorter histories are left out."""
+    complete = []
+    for record in column.records:
+        folder = folder_of(runs.manifest["task"], record["method"], record["job"], record["seed"])
+        if rows := read_history(folder, record, runs.store):
+            complete.append(rows)
+    longest = max((len(rows["bound"]) for rows in complete), default=0)
+    return [rows for rows in complete if len(rows["bound"]) == longest]
 
 
-def trains(column: Column) -> bool:
-    """Whether the history is its own, and not that of a training it takes over."""
+def has_own_history(column: Column) -> bool:
+    """Return whether the history is of the column itself, and not of a training that it takes over."""
     return not column.records[0]["identity"].get("needs")
 
 
 def read_history(folder: Path, record: dict[str, Any], store: Store) -> dict[str, Array]:
-    """The panels' columns; empty where there is no whole history or it lacks one. Epochs without a value are NaN."""
+    """Return the columns of the panels, NaN where an epoch has no value; nothing if one is missing or damaged."""
     try:
         rows = list(csv.DictReader(io.StringIO(read_curve(folder, record, store), newline="")))
     except Damaged:
@@ -76,7 +77,7 @@ def read_history(folder: Path, record: dict[str, Any], store: Store) -> dict[str
 
 
 def draw_line(axes: Axes, curves: Array, label: str, style: dict[str, Any]) -> None:
-    """Mean over seeds and a light band from the smallest to the largest, at the epochs that all seeds followed."""
+    """Draw the mean over seeds and a light band from smallest to largest, at the epochs that all seeds tracked."""
     epochs = np.arange(1, curves.shape[1] + 1)
     known = ~np.isnan(curves).any(axis=0)
     epochs, curves = epochs[known], curves[:, known]
@@ -86,39 +87,38 @@ def draw_line(axes: Axes, curves: Array, label: str, style: dict[str, Any]) -> N
         axes.fill_between(epochs, low, high, color=style["color"], alpha=0.10, linewidth=0)
 
 
-def start_of(runs: Runs, shown: list[Column]) -> int:
-    """Epochs of warm-up before the reference's own loss; 0 where it has none or is not shown."""
+def warmup_end(runs: Runs, shown: list[Column]) -> int:
+    """Return the number of warm-up epochs of the reference; 0 if it has none or is not shown."""
     reference = next((column for column in shown if column.name == runs.manifest["reference"]), None)
     return int(reference.records[0]["identity"]["config"].get("warmup_epochs", 0)) if reference else 0
 
 
-def mark_start(axes: Axes, runs: Runs, shown: list[Column]) -> None:
-    start = start_of(runs, shown)
-    if start:
-        axes.axvline(start, color=GREY, linewidth=0.7, linestyle=":")
+def mark_warmup_end(axes: Axes, runs: Runs, shown: list[Column]) -> None:
+    if end := warmup_end(runs, shown):
+        axes.axvline(end, color=GREY, linewidth=0.7, linestyle=":")
 
 
-def caption(runs: Runs, shown: list[Column], followed: dict[str, list[dict[str, Array]]]) -> list[str]:
-    counts = sorted({len(followed[column.name]) for column in shown})
+def caption(runs: Runs, shown: list[Column], tracked: dict[str, list[dict[str, Array]]]) -> list[str]:
+    counts = sorted({len(tracked[column.name]) for column in shown})
     seeds = " to ".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
     band = "; band: smallest to largest" if counts[-1] > 1 else ""
     sentences = [
         f"{runs.manifest['title']}: seeds that followed it: {seeds}{band}. Variance and bound are of training images.",
         constants_text([record for column in shown for record in column.records]),
     ]
-    if start_of(runs, shown):
+    if warmup_end(runs, shown):
         sentences.append(f"Dotted: end of the warm-up of {runs.manifest['reference']}.")
-    if len(shown) < len(followed):
-        sentences.append(f"Shown are {MOST} of {len(followed)} trainings.")
+    if len(shown) < len(tracked):
+        sentences.append(f"Shown are {MOST} of {len(tracked)} trainings.")
     return sentences
 
 
 def constants_text(records: list[dict[str, Any]]) -> str:
-    """The constants that the runs were followed with."""
-    found = {tuple(record["bound"].items()): record["bound"] for record in records if "bound" in record}
-    if len(found) != 1:
-        return "The runs were followed with different constants." if found else ""
-    c = next(iter(found.values()))
+    """Return a sentence with the constants that the runs tracked the bound with."""
+    constants = {tuple(record["bound"].items()): record["bound"] for record in records if "bound" in record}
+    if len(constants) != 1:
+        return "The runs were followed with different constants." if constants else ""
+    c = next(iter(constants.values()))
     return (
         f"Constants: α = {c['alpha']:g}, β = {c['beta']:g}, ρ = {c['rho']:g}, ρ′ = {c['rho_prime']:g}, "
         f"λ = {c['abstention_cost']:g}, δ = {c['delta']:g}, h = {c['threshold']:g}."

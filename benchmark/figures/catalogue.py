@@ -1,4 +1,4 @@
-"""Which figures there are, and how they are written: a figure that cannot be drawn says why and stops no other."""
+"""List all figures and write them. A figure that cannot be drawn says why, and the others are still drawn."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmark.plots import bound, cost, gain, ranks, risk_coverage, sensitivity, tsne
-from benchmark.plots.runs import Runs, load_runs
-from benchmark.plots.style import NotDrawn, house_style, save
-from benchmark.store import Store
+from benchmark.figures import bound, cost, gain, ranks, risk_coverage, sensitivity, tsne
+from benchmark.figures.runs import Runs, load_runs
+from benchmark.figures.style import NotDrawn, house_style, save
+from benchmark.store.store import Store
 
 OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
     "risk-coverage": risk_coverage.draw,
@@ -31,7 +31,7 @@ def write_task_figures(
 def write_published_figures(
     manifests: Sequence[dict[str, Any]], store: Store, folder: Path | None = None, *, plain: bool = False
 ) -> list[Path]:
-    """Of published tables that vary one setting."""
+    """Write the figures of published tables that vary one setting; return their paths."""
     return [
         path
         for manifest in manifests
@@ -42,9 +42,9 @@ def write_published_figures(
 def write_figure(
     draw: Callable[[Runs], Figure], runs: Runs, figure_name: str, folder: Path | None = None
 ) -> list[Path]:
-    """The files of a figure, whose paths are printed, or a line that says why there is none.
+    """Write the files of a figure and print their paths, or print why it cannot be drawn.
 
-    What a plain figure does not say below itself is printed too.
+    The caption of a plain figure, which does not stand below it, is printed too.
     """
     name = f"{runs.manifest['name']}-{figure_name}"
     try:

@@ -1,6 +1,6 @@
-"""What a run costs beside what it brings: AURC, seconds and peak memory of a training, a line for each method.
+"""Draw what a training costs and how good it is: AURC, seconds and peak memory, a line for each method.
 
-Names stand beside the lines and not among points, so that any number of methods can be read.
+Names stand beside the lines and not among the points, so that any number of methods can be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,18 +12,18 @@ from matplotlib.axis import XAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from benchmark.columns import Column, single, some
-from benchmark.plots.runs import Runs, seeds_text
-from benchmark.plots.style import DOUBLE, NotDrawn, colour_of, panel_name, short_name
-from benchmark.spent import peak_bytes
-from benchmark.stats import mean_std
-from benchmark.tables import MEASURES, run_values
+from benchmark.figures.runs import Runs, seeds_text
+from benchmark.figures.style import DOUBLE, NotDrawn, colour_of, panel_name, short_name
+from benchmark.measure.statistics import mean_std
+from benchmark.store.record import peak_bytes
+from benchmark.tables.build import MEASURES, run_values
+from benchmark.tables.columns import Column, abbreviate, split_by_coverage
 
 AURC = MEASURES[0]
 LINE = 0.165
 """Inches from one method to the next."""
 ROOM = 1.06
-"""From 0 to the end of an axis, by the furthest it has to show."""
+"""Length of an axis, as a multiple of the largest value that it shows."""
 WIDE = 8
 """Values that span more than this factor get a log axis."""
 COSTS: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
@@ -38,14 +38,14 @@ Spread = tuple[float, float]
 
 
 def draw(runs: Runs) -> Figure:
-    columns = [column for column in single(runs.judged) if column.published and run_values(AURC, column)]
+    columns = [column for column in split_by_coverage(runs.judged) if column.published and run_values(AURC, column)]
     gains = {column.name: mean_std(list(run_values(AURC, column).values())) for column in columns}
     columns.sort(key=lambda column: gains[column.name])
-    costs = {name: found for name, (_, value) in COSTS.items() if (found := costs_of(columns, value))}
+    costs = {name: spreads for name, (_, value) in COSTS.items() if (spreads := costs_of(columns, value))}
     if not costs:
         raise NotDrawn("no record says what its run has cost")
     figure = runs.new_figure(DOUBLE, 0.75 + LINE * len(columns), caption(runs, columns, costs))
-    panels = {"AURC": (AURC.label, gains)} | {name: (COSTS[name][0], found) for name, found in costs.items()}
+    panels = {"AURC": (AURC.label, gains)} | {name: (COSTS[name][0], spreads) for name, spreads in costs.items()}
     every = np.ravel(figure.subplots(1, len(panels), sharey=True))
     for axes, letter, (name, (label, spreads)) in zip(every, "abc", panels.items(), strict=False):
         draw_panel(axes, columns, spreads, runs.manifest["reference"])
@@ -59,13 +59,13 @@ def draw(runs: Runs) -> Figure:
 
 
 def costs_of(columns: Sequence[Column], value: Callable[[dict[str, Any]], float | None]) -> dict[str, Spread]:
-    """By column, of those whose records tell."""
-    found = {}
+    """Return mean and deviation of a cost by column, for the columns whose records have it."""
+    spreads = {}
     for column in columns:
         costs = [cost for record in column.records if (cost := value(record["provenance"])) is not None]
         if costs:
-            found[column.name] = mean_std(costs)
-    return found
+            spreads[column.name] = mean_std(costs)
+    return spreads
 
 
 def draw_panel(axes: Axes, columns: Sequence[Column], spreads: dict[str, Spread], reference: str) -> None:
@@ -86,7 +86,7 @@ def spans_much(values: Sequence[float]) -> bool:
 
 
 def plain_numbers(axis: XAxis) -> None:
-    """1, 2, 5, 10 … along a log scale."""
+    """Write 1, 2, 5, 10 … along a log scale."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
@@ -104,8 +104,8 @@ def caption(runs: Runs, columns: Sequence[Column], costs: dict[str, dict[str, Sp
     ]
     if "memory" in costs:
         sentences.append("Memory: the most that tensors took on a GPU.")
-    for name, found in costs.items():
-        lacking = [column.name for column in columns if column.name not in found]
+    for name, spreads in costs.items():
+        lacking = [column.name for column in columns if column.name not in spreads]
         if lacking:
-            sentences.append(f"{some(lacking)}: no {name} in the records.")
+            sentences.append(f"{abbreviate(lacking)}: no {name} in the records.")
     return sentences

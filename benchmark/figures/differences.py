@@ -1,44 +1,44 @@
-"""How far each curve lies from another, seed by seed: what lines that lie upon each other do not show."""
+"""Compute the differences between curves, seed by seed, which overlapping lines do not show."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from benchmark.columns import Column
-from benchmark.stats import Array
+from benchmark.measure.statistics import Array
+from benchmark.tables.columns import Column
 
 FAR = 3.0
-"""A column further off than so many times the median leaves the panel: it is told apart without it."""
+"""A column further off than this many times the median may leave the panel: its difference is clear without it."""
 ROOM = 0.06
-"""Above and below what is shown, as a share of it."""
+"""Empty space above and below what is shown, as a share of it."""
 
 
 def curves_by_seed(column: Column, curve: str) -> dict[int, Array]:
-    """Risks in per cent, at the coverages of a record; the oracle has no seeds."""
-    found = {record.get("seed", 0): record["scores"][column.score][curve] for record in column.records}
-    return {seed: 100 * np.asarray(risks, dtype=np.float64) for seed, risks in found.items()}
+    """Return the risks in per cent by seed, at the coverages of a record; the oracle has seed 0."""
+    curves = {record.get("seed", 0): record["scores"][column.score][curve] for record in column.records}
+    return {seed: 100 * np.asarray(risks, dtype=np.float64) for seed, risks in curves.items()}
 
 
 def differences(columns: Sequence[Column], name: str, curve: str) -> dict[str, Array]:
-    """(seeds that both have, coverages), in points, of each other column from `name`; empty without it."""
+    """Return the risk of each other column minus that of `name`, in points, as (common seeds, coverages)."""
     base = next((curves_by_seed(column, curve) for column in columns if column.name == name), {})
-    found = {}
+    by_column = {}
     for column in columns:
         pairs = [risks - base[seed] for seed, risks in curves_by_seed(column, curve).items() if seed in base]
         if pairs and column.name != name:
-            found[column.name] = np.array(pairs)
-    return found
+            by_column[column.name] = np.array(pairs)
+    return by_column
 
 
-def far_off(apart: Mapping[str, Array], inside: slice) -> list[str]:
-    """The columns whose mean leaves the panel."""
-    extents = {name: float(np.abs(found.mean(axis=0)[inside]).max()) for name, found in apart.items()}
+def far_off(deltas: Mapping[str, Array], inside: slice) -> list[str]:
+    """Return the names of the columns whose mean leaves the panel."""
+    extents = {name: float(np.abs(delta.mean(axis=0)[inside]).max()) for name, delta in deltas.items()}
     limit = FAR * float(np.median(list(extents.values())))
-    return [name for name, found in extents.items() if found > limit]
+    return [name for name, extent in extents.items() if extent > limit]
 
 
 def limits(near: Iterable[Array], inside: slice) -> tuple[float, float]:
-    """From the lowest to the highest of all bands, 0 included."""
-    seen = np.concatenate([found[:, inside].ravel() for found in near] + [np.zeros(1)])
+    """Return the ends of the axis: from the lowest to the highest of all bands and 0."""
+    seen = np.concatenate([delta[:, inside].ravel() for delta in near] + [np.zeros(1)])
     margin = ROOM * float(np.ptp(seen)) or 1.0
     return float(seen.min()) - margin, float(seen.max()) + margin

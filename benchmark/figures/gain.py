@@ -1,4 +1,4 @@
-"""What each column gains over the baseline, split into its ranking and its classifier."""
+"""Draw what each column gains over the baseline, split into its ranking and its classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,25 +7,25 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.columns import Column, single
-from benchmark.plots.runs import Runs
-from benchmark.plots.style import BLACK, GREY, SINGLE, SMALL, NotDrawn, short_name
-from benchmark.significance import seed_gains
-from benchmark.stats import support
+from benchmark.figures.runs import Runs
+from benchmark.figures.style import BLACK, GREY, SINGLE, SMALL, NotDrawn, short_name
+from benchmark.measure.statistics import smallest_p_text
+from benchmark.tables.columns import Column, split_by_coverage
+from benchmark.tables.statistics import seed_gains
 
 BAR = 0.19
 """Inches from one bar to the next."""
 ROOM = 1.15
-"""From the axis's centre to its end, by what it has to show."""
+"""Length of the axis from 0 to its end, as a multiple of the largest value that it shows."""
 LIGHT = "#B0B0B0"
-"""Parts are grey, as each colour is a method's."""
+"""Parts are grey, because each colour stands for a method."""
 FAR = 3.0
-"""Gains beyond so many times the upper quartile are cut off."""
+"""Gains beyond this many times the upper quartile are cut off."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Fall of the AUGRC ×10³: the two parts by their means, the total with its standard deviation over seeds."""
+    """Decrease of the AUGRC ×10³: the means of its two parts, and the standard deviation of their sum over seeds."""
 
     name: str
     ranking: float
@@ -39,11 +39,11 @@ class Gain:
 
 
 ENDS = 12
-"""Of more than twice as many columns, so many at either end are shown."""
+"""Where there are more than twice as many columns, only this many best and worst ones are shown."""
 
 
 def draw(runs: Runs) -> Figure:
-    columns = single(runs.judged)
+    columns = split_by_coverage(runs.judged)
     base = next((column for column in columns if column.name == runs.manifest.get("baseline")), None)
     if base is None:
         name = runs.manifest.get("baseline")
@@ -56,23 +56,14 @@ def draw(runs: Runs) -> Figure:
     axes = figure.subplots()
     places = np.arange(len(gains))
     parts = {"ranking": [g.ranking for g in gains], "classifier": [g.classifier for g in gains]}
-    starts = stacked(*parts.values())
+    starts = bar_starts(*parts.values())
     looks = ({"color": GREY}, {"color": LIGHT, "hatch": "////", "edgecolor": "white", "linewidth": 0})
-    for (label, values), start, style in zip(parts.items(), starts, looks, strict=True):
-        axes.barh(places, values, left=start, height=0.62, label=label, **style)  # type: ignore[arg-type]
+    for (label, values), start, look in zip(parts.items(), starts, looks, strict=True):
+        axes.barh(places, values, left=start, height=0.62, label=label, **look)  # type: ignore[arg-type]
     spreads = [gain.std for gain in gains] if max(gain.seeds for gain in gains) > 1 else None
-    axes.errorbar(
-        [gain.total for gain in gains],
-        places,
-        xerr=spreads,
-        fmt="D",
-        color=BLACK,
-        markerfacecolor="white",
-        markersize=3.2,
-        elinewidth=0.8,
-        label="gain",
-    )
-    mark_cut(axes, gains)
+    style = {"color": BLACK, "markerfacecolor": "white", "markersize": 3.2, "elinewidth": 0.8, "label": "gain"}
+    axes.errorbar([gain.total for gain in gains], places, xerr=spreads, fmt="D", **style)  # type: ignore[arg-type]
+    label_cut_bars(axes, gains)
     axes.axvline(0, color=BLACK, linewidth=0.6)
     axes.set_yticks(places, [short_name(gain.name, 24) for gain in gains])
     axes.set_ylim(len(gains) - 0.4, -0.6)
@@ -84,31 +75,31 @@ def draw(runs: Runs) -> Figure:
 
 
 def gains_over(base: Column, columns: Sequence[Column]) -> list[Gain]:
-    """The largest first."""
-    found = []
+    """Return the gain of each column over `base`, the largest first."""
+    by_column = []
     for column in columns:
         gains = 1000 * seed_gains(base, column)
         if column.name != base.name and len(gains):
             ranking, classifier = gains.mean(axis=0)
             std = float(gains.sum(axis=1).std())
-            found.append(Gain(column.name, float(ranking), float(classifier), std, len(gains)))
-    return sorted(found, key=lambda gain: -gain.total)
+            by_column.append(Gain(column.name, float(ranking), float(classifier), std, len(gains)))
+    return sorted(by_column, key=lambda gain: -gain.total)
 
 
-def stacked(first: Sequence[float], second: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Where bars start: of one sign the second lies beyond the first, of two signs they part at 0."""
+def bar_starts(first: Sequence[float], second: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return where both bars start: at 0, but a second bar of the same sign starts at the end of the first."""
     return [0.0] * len(first), [a if a * b > 0 else 0.0 for a, b in zip(first, second, strict=True)]
 
 
 def reach(gains: Sequence[Gain]) -> float:
-    """How far from 0 the axis goes: to the furthest gain, unless a few lie so far off that the others vanish."""
+    """Return how far the axis goes from 0: to the largest gain, except for a few that would make the others tiny."""
     extents = [max(abs(gain.total) + gain.std, abs(gain.ranking), abs(gain.classifier)) for gain in gains]
     limit = FAR * float(np.quantile([extent for extent in extents if extent] or [1.0], 0.75))
     return max((extent for extent in extents if 0 < extent <= limit), default=1.0)
 
 
-def mark_cut(axes: Axes, gains: Sequence[Gain]) -> None:
-    """Bars that leave the axis end at its edge, and bear their gain in figures there."""
+def label_cut_bars(axes: Axes, gains: Sequence[Gain]) -> None:
+    """Set the ends of the axis, and write the gain as a number at bars that are cut off there."""
     limit = ROOM * reach(gains)
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, -limit), min(high, limit))
@@ -129,7 +120,7 @@ def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[st
     return [
         f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
         f"Ranking: what the AUROC would give at the accuracy of {base}; classifier: the rest.",
-        support(counts[-1]),
+        smallest_p_text(counts[-1]),
         *(["◂ ▸: beyond the axis."] if cut else []),
         *([f"The {ENDS} largest and the {ENDS} smallest of {every}."] if len(gains) < every else []),
     ]

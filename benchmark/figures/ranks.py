@@ -1,26 +1,27 @@
-"""Average ranks over a table's coverages, with bars that join the columns which the seeds do not tell apart.
+"""Draw average ranks over a table's coverages, with bars that join columns whose ranks the seeds cannot separate.
 
-Coverages of one task are no independent data sets, so nothing is tested over them: only seeds are resampled, if there
+The coverages of a task are not independent data sets, so no test is made over them: only seeds are resampled, if there
 are enough of them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import networkx
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.columns import some
-from benchmark.plots.runs import Runs
-from benchmark.plots.style import BLACK, DOUBLE, GREY, SMALL, NotDrawn, colour_of, short_name
-from benchmark.significance import RESAMPLES, draw_ranks
-from benchmark.stats import LEAST_SEEDS, LEVEL, Array, support
-from benchmark.tables import average_ranks
-from benchmark.units import counted
+from benchmark.base.units import counted
+from benchmark.figures.runs import Runs
+from benchmark.figures.style import BLACK, DOUBLE, GREY, SMALL, NotDrawn, colour_of, short_name
+from benchmark.measure.statistics import LEAST_SEEDS, LEVEL, Array, smallest_p_text
+from benchmark.tables.build import average_ranks
+from benchmark.tables.columns import abbreviate
+from benchmark.tables.statistics import RESAMPLES, draw_ranks
 
 NUMBERS = 14
-"""That the axis has room for."""
+"""How many numbers fit on the axis."""
 BAR, LABEL = 0.11, 0.165
 """Inches from one bar, and from one label, to the next."""
 TOP, MARGIN, GAP = 0.34, 2.0, 0.1
@@ -52,9 +53,9 @@ def draw(runs: Runs) -> Figure:
     axes.set_ylim(total, 0)
     scale = draw_axis(axes, max(len(names), int(np.ceil(max(ranks)))))
     draw_bars(axes, bars, [scale(rank) for rank in ranks])
-    if drawn.ranks is None:  # no bar would otherwise mean that all differ
-        told = f"{len(drawn.seeds)} seeds: too few for bars"
-        axes.text(DOUBLE - MARGIN + 0.15, TOP - 0.07, told, fontsize=SMALL, color=GREY, va="bottom")
+    if drawn.ranks is None:  # without this note, no bar would mean that all columns differ
+        note = f"{len(drawn.seeds)} seeds: too few for bars"
+        axes.text(DOUBLE - MARGIN + 0.15, TOP - 0.07, note, fontsize=SMALL, color=GREY, va="bottom")
     colours = {column.name: colour_of(column) for column in runs.judged}
     lines = [Labelled(name, rank, scale(rank), colours[name]) for name, rank in zip(names, ranks, strict=True)]
     draw_labels(axes, lines, below, runs.manifest["reference"])
@@ -62,43 +63,30 @@ def draw(runs: Runs) -> Figure:
 
 
 MOST, MOST_BARS = 20, 15
-"""Columns and bars that one can still tell apart."""
+"""The most columns and bars that a reader can still tell apart."""
 
 
 def keep_best(order: Sequence[int], names: Sequence[str], reference: str) -> tuple[list[int], int]:
-    """The first of the order, and the reference; and how many are left out."""
+    """Return the first columns of the order plus the reference, and how many columns are left out."""
     kept = [index for place, index in enumerate(order) if place < MOST or names[index] == reference]
     return kept, len(order) - len(kept)
 
 
 def unresolved(ranks: Array) -> Array:
-    """Of ranks (draws, columns): whether the interval of a pair's difference of ranks contains 0."""
+    """Return for each pair whether the interval of its difference of ranks contains 0; `ranks` is (draws, columns)."""
     differences = ranks[:, :, None] - ranks[:, None, :]
     low, high = np.percentile(differences, [100 * LEVEL / 2, 100 * (1 - LEVEL / 2)], axis=0)
     return np.asarray((low <= 0) & (high >= 0))
 
 
 def cliques(joined: Array) -> list[tuple[int, ...]]:
-    """The largest sets in which every pair is joined (Bron and Kerbosch); members need not be neighbours by rank."""
-    near = [{j for j in range(len(joined)) if j != i and joined[i][j]} for i in range(len(joined))]
-    found: list[tuple[int, ...]] = []
-
-    def extend(members: set[int], candidates: set[int], done: set[int]) -> None:
-        if not candidates and not done:
-            found.append(tuple(sorted(members)))
-            return
-        # Every largest set has a member outside the neighbours of any one column: without this, time doubles with each.
-        pivot = max(sorted(candidates | done), key=lambda index: len(candidates & near[index]))
-        for index in sorted(candidates - near[pivot]):
-            extend(members | {index}, candidates & near[index], done & near[index])
-            candidates, done = candidates - {index}, done | {index}
-
-    extend(set(), set(range(len(joined))), set())
-    return sorted(clique for clique in found if len(clique) > 1)
+    """Return the largest sets of columns in which every pair is joined; members need not be neighbours by rank."""
+    sets = networkx.find_cliques(networkx.from_numpy_array(joined))
+    return sorted(tuple(sorted(members)) for members in sets if len(members) > 1)
 
 
 class Scale:
-    """Rank → inches from the left."""
+    """The position of a rank, in inches from the left."""
 
     def __init__(self, highest: int) -> None:
         self.highest = highest
@@ -108,7 +96,7 @@ class Scale:
 
 
 def draw_axis(axes: Axes, highest: int) -> Scale:
-    """Rank 1, the lowest risk, at the left."""
+    """Draw the axis, with rank 1 (the lowest risk) at the left."""
     scale, step = Scale(highest), 1 + highest // NUMBERS
     axes.plot([scale(1), scale(highest)], [TOP, TOP], color=BLACK, linewidth=0.8)
     for rank in range(1, highest + 1):
@@ -120,7 +108,7 @@ def draw_axis(axes: Axes, highest: int) -> Scale:
 
 
 def draw_bars(axes: Axes, bars: Sequence[tuple[int, ...]], places: Sequence[float]) -> None:
-    """One line each, from the first member to the last, with a dot for every member."""
+    """Draw each bar as a line from its first member to its last, with a dot for every member."""
     for level, members in enumerate(bars):
         y = TOP + GAP + BAR * level
         axes.plot([places[members[0]], places[members[-1]]], [y, y], color=BLACK, linewidth=1.6, zorder=3)
@@ -129,7 +117,7 @@ def draw_bars(axes: Axes, bars: Sequence[tuple[int, ...]], places: Sequence[floa
 
 @dataclass(frozen=True)
 class Labelled:
-    """A column, its rank, and where on the axis this lies."""
+    """A column, its rank, and the place of the rank on the axis."""
 
     name: str
     rank: float
@@ -138,16 +126,16 @@ class Labelled:
 
 
 def draw_labels(axes: Axes, columns: Sequence[Labelled], below: float, reference: str) -> None:
-    """The better half at the left, the rest at the right, each at the end of a line that starts at its rank."""
+    """Write the better half at the left, the rest at the right, each at the end of a line that starts at its rank."""
     half = (len(columns) + 1) // 2
-    for index, each in enumerate(columns):
-        left, strong = index < half, each.name == reference
+    for index, column in enumerate(columns):
+        left, strong = index < half, column.name == reference
         y = below + LABEL * (index if left else len(columns) - 1 - index) + 0.06
         end = MARGIN - 0.12 if left else DOUBLE - MARGIN + 0.12
         width = 1.4 if strong else 0.8
-        axes.plot([each.place, each.place, end], [TOP, y, y], color=each.colour, linewidth=width, zorder=2)
-        name, x = short_name(each.name, 20), end + (-0.05 if left else 0.05)
-        text = f"{name}  {each.rank:.2f}" if left else f"{each.rank:.2f}  {name}"
+        axes.plot([column.place, column.place, end], [TOP, y, y], color=column.colour, linewidth=width, zorder=2)
+        name, x = short_name(column.name, 20), end + (-0.05 if left else 0.05)
+        text = f"{name}  {column.rank:.2f}" if left else f"{column.rank:.2f}  {name}"
         weight = "bold" if strong else "normal"
         axes.text(x, y, text, weight=weight, ha="right" if left else "left", va="center")
 
@@ -169,8 +157,8 @@ def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> lis
         sentences.append(
             f"For every pair the interval of the difference of their average ranks ({meaning}) leaves 0 out."
         )
-    sentences.append(support(seeds))
+    sentences.append(smallest_p_text(seeds))
     sentences.append("Coverages of one task are not independent, so no test is made over them.")
     if left_out:
-        sentences.append(f"Without a rank, as values are missing: {some(left_out)}.")
+        sentences.append(f"Without a rank, as values are missing: {abbreviate(left_out)}.")
     return sentences

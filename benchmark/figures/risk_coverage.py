@@ -1,4 +1,4 @@
-"""Selective risk over coverage: the whole curve, a part of it with an axis of its own, and differences."""
+"""Draw selective risk by coverage: the whole curve, a part of it with its own axis, and differences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,27 +7,27 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.columns import Column, some
-from benchmark.plots.differences import curves_by_seed, differences, far_off, limits
-from benchmark.plots.runs import Runs, seeds_text
-from benchmark.plots.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
-from benchmark.stats import Array
-from benchmark.tables import curve_of
+from benchmark.figures.differences import curves_by_seed, differences, far_off, limits
+from benchmark.figures.runs import Runs, seeds_text
+from benchmark.figures.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
+from benchmark.measure.statistics import Array
+from benchmark.tables.build import curve_of
+from benchmark.tables.columns import Column, abbreviate
 
 COVERAGE = np.arange(201) / 2
-"""Of the points of a curve, in per cent."""
+"""The coverage of each point of a curve, in per cent."""
 MOST = 8
-"""Lines that one can follow."""
+"""The most lines that a reader can follow."""
 MARKS = 5
-"""Of each line in a panel."""
+"""How many marks a line has in a panel."""
 HIGH = 70
-"""A table whose coverages all lie at or above this is about the high end."""
+"""If all coverages of a table are at or above this, panel (b) shows the high end."""
 FAINT = 0.36
-"""How dark the bands of all lines are where they lie upon each other."""
+"""Opacity of the bands of all lines together, where they overlap."""
 FEW = 2.0
-"""Coverages below this keep so few images that one error is a peak, which must not set the height of a panel."""
+"""Below this coverage so few images are kept that one error makes a peak: it must not set the height of a panel."""
 HALF, STEEP, NOTHING = 50.0, 0.25, 0.01
-"""Risks, as shares of that at full coverage, up to which the low end is shown, and below which one sees nothing."""
+"""The coverage where the low end stops; shares of the full risk: up to STEEP is shown, below NOTHING is invisible."""
 
 
 def draw(runs: Runs) -> Figure:
@@ -35,18 +35,18 @@ def draw(runs: Runs) -> Figure:
     if not usable:
         raise NotDrawn("no column has a run with one curve")
     reference, curve = runs.manifest["reference"], curve_of(runs.manifest)
-    shown = choose(usable, runs.ranked, reference)
+    shown = choose_columns(usable, runs.ranked, reference)
     base = base_of(usable, runs.manifest)
-    apart = differences([*shown, *(column for column in usable if column.name == base)], base, curve)
-    bounds = covered(runs.manifest["coverages"])
+    deltas = differences([*shown, *(column for column in usable if column.name == base)], base, curve)
+    bounds = shown_coverages(runs.manifest["coverages"])
     text = caption(runs, shown, len(usable))
-    text += difference_notes(apart, bounds, base) if apart else []
-    figure = runs.new_figure(DOUBLE, 4.5 if apart else 2.75, text)
-    panels = figure.subplot_mosaic("ab;cc" if apart else "ab", height_ratios=[1.25, 1] if apart else [1])
+    text += difference_notes(deltas, bounds, base) if deltas else []
+    figure = runs.new_figure(DOUBLE, 4.5 if deltas else 2.75, text)
+    panels = figure.subplot_mosaic("ab;cc" if deltas else "ab", height_ratios=[1.25, 1] if deltas else [1])
     draw_risks(panels["a"], panels["b"], shown, runs)
-    if apart:
+    if deltas:
         styles = {column.name: line_look(column, reference) for column in shown}
-        draw_differences(panels["c"], apart, bounds, styles)
+        draw_differences(panels["c"], deltas, bounds, styles)
         panel_name(panels["c"], f"(c) difference from {short_name(base)}, seed by seed")
     handles, labels = panels["a"].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
@@ -54,20 +54,22 @@ def draw(runs: Runs) -> Figure:
 
 
 def base_of(columns: Sequence[Column], manifest: dict[str, Any]) -> str:
-    """What differences are from: the task's baseline, as gains are, or else the reference."""
+    """Return the column that is subtracted: the task's baseline, as for gains, or else the reference."""
     baseline = str(manifest.get("baseline", ""))
     return baseline if baseline in {column.name for column in columns} else str(manifest["reference"])
 
 
 def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> None:
-    """All coverages, and the part in which the columns can be told apart."""
+    """Draw all coverages, and the part in which the columns can be told apart."""
     curve = curve_of(runs.manifest)
     curves = {column.name: seed_curves(column, curve) for column in shown}
     oracle = next((column for column in runs.columns if column.is_oracle), None)
-    low, high = zoom(runs.manifest["coverages"], [found.mean(axis=0) for found in curves.values()])
+    low, high = zoom(runs.manifest["coverages"], [risks.mean(axis=0) for risks in curves.values()])
     for axes, bounds in ((whole, (0.0, 100.0)), (part, (low, high))):
         for index, column in enumerate(shown):
-            style = line_look(column, runs.manifest["reference"]) | {"markevery": marked(index, len(shown), bounds)}
+            style = line_look(column, runs.manifest["reference"]) | {
+                "markevery": marker_points(index, len(shown), bounds)
+            }
             draw_line(axes, curves[column.name], bounds, short_name(column.name), style, FAINT / len(curves))
         if oracle is not None:
             style = {"color": GREY, "linestyle": (0, (4, 2)), "linewidth": 1.0}
@@ -83,34 +85,34 @@ def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> 
 
 
 def draw_differences(
-    axes: Axes, apart: Mapping[str, Array], bounds: tuple[float, float], styles: Mapping[str, dict[str, Any]]
+    axes: Axes, deltas: Mapping[str, Array], bounds: tuple[float, float], styles: Mapping[str, dict[str, Any]]
 ) -> None:
-    """A line and a band for each column; what they differ from is the line at 0."""
+    """Draw a line and a band for each column; the line at 0 is the column that is subtracted."""
     for index, (name, style) in enumerate(styles.items()):
-        if name in apart:
-            style = style | {"markevery": marked(index, len(styles), bounds)}
-            draw_line(axes, apart[name], bounds, short_name(name), style, FAINT / len(apart))
-    base = next((style for name, style in styles.items() if name not in apart), {"color": GREY, "linewidth": 1.0})
+        if name in deltas:
+            style = style | {"markevery": marker_points(index, len(styles), bounds)}
+            draw_line(axes, deltas[name], bounds, short_name(name), style, FAINT / len(deltas))
+    base = next((style for name, style in styles.items() if name not in deltas), {"color": GREY, "linewidth": 1.0})
     axes.axhline(0, color=base["color"], linewidth=base["linewidth"], zorder=1.5)
-    far = far_off(apart, steps(bounds))
+    far = far_off(deltas, points_within(bounds))
     axes.set_xlim(*bounds)
-    axes.set_ylim(*limits([found for name, found in apart.items() if name not in far], steps(bounds)))
+    axes.set_ylim(*limits([delta for name, delta in deltas.items() if name not in far], points_within(bounds)))
     axes.set_xlabel("coverage (%)")
     axes.set_ylabel("points of risk")
 
 
-def covered(coverages: Sequence[float]) -> tuple[float, float]:
-    """Those of the table; where it has but one, all that keep more than a few images."""
+def shown_coverages(coverages: Sequence[float]) -> tuple[float, float]:
+    """Return the range of the table's coverages; if it has only one, all that keep more than a few images."""
     return (float(min(coverages)) if min(coverages) < 100 else FEW), 100.0
 
 
-def steps(bounds: tuple[float, float]) -> slice:
-    """The points of a curve within some coverages."""
+def points_within(bounds: tuple[float, float]) -> slice:
+    """Return the points of a curve between two coverages."""
     return slice(round(2 * bounds[0]), round(2 * bounds[1]) + 1)
 
 
-def choose(columns: Sequence[Column], ranks: Mapping[str, float], reference: str) -> list[Column]:
-    """All of a few columns; of many the best by average rank and the reference. In the table's order."""
+def choose_columns(columns: Sequence[Column], ranks: Mapping[str, float], reference: str) -> list[Column]:
+    """Return all columns if they are few, else the best by average rank and the reference, in the table's order."""
     if len(columns) <= MOST:
         return list(columns)
     others = sorted((c.name for c in columns if c.name != reference), key=lambda name: ranks.get(name, np.inf))
@@ -119,14 +121,14 @@ def choose(columns: Sequence[Column], ranks: Mapping[str, float], reference: str
 
 
 def seed_curves(column: Column, curve: str) -> Array:
-    """(seeds, coverages), in per cent."""
+    """Return the risks of a column in per cent, as (seeds, coverages)."""
     return np.array(list(curves_by_seed(column, curve).values()))
 
 
 def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, float]:
-    """From the lowest coverage of a table about the high end; else from 0 to before the risk gets steep.
+    """Return the coverages of panel (b): the table's if they are all high, else from 0 to where the risk gets steep.
 
-    That is the lower half at most, unless there is nothing to be seen in it.
+    The latter is the lower half at most, unless the lines in it are too low to be seen.
     """
     if min(coverages) >= HIGH and min(coverages) < 100:
         return float(min(coverages)), 100.0
@@ -139,13 +141,13 @@ def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, flo
 
 
 def height(curves: Iterable[Array], bounds: tuple[float, float]) -> float:
-    """What all bands need where more than a few images are kept, and a little more."""
-    seen = steps((max(FEW, bounds[0]), bounds[1]))
-    return 1.05 * float(max(found[:, seen].max() for found in curves))
+    """Return the height of a panel that holds all bands where more than a few images are kept, with some space."""
+    inside = points_within((max(FEW, bounds[0]), bounds[1]))
+    return 1.05 * float(max(risks[:, inside].max() for risks in curves))
 
 
-def marked(index: int, lines: int, bounds: tuple[float, float]) -> slice:
-    """Which points of a line bear its mark: a few, and others than those of the lines beside it."""
+def marker_points(index: int, lines: int, bounds: tuple[float, float]) -> slice:
+    """Return which points of a line have a mark: a few, and other points than those of the neighbouring lines."""
     points = round(2 * (bounds[1] - bounds[0])) + 1
     step = max(1, points // MARKS)
     return slice(round((index + 0.5) / lines * step), None, step)
@@ -154,8 +156,8 @@ def marked(index: int, lines: int, bounds: tuple[float, float]) -> slice:
 def draw_line(
     axes: Axes, curves: Array, bounds: tuple[float, float], label: str, style: dict[str, Any], alpha: float
 ) -> None:
-    """The mean over seeds and a light band from the smallest to the largest."""
-    inside = steps(bounds)
+    """Draw the mean over seeds and a light band from the smallest to the largest."""
+    inside = points_within(bounds)
     axes.plot(COVERAGE[inside], curves.mean(axis=0)[inside], label=label, **style)
     if len(curves) > 1:
         low, high = curves.min(axis=0)[inside], curves.max(axis=0)[inside]
@@ -163,13 +165,13 @@ def draw_line(
 
 
 def legend_columns(labels: Sequence[str]) -> int:
-    """As many as fit beside each other."""
+    """Return how many columns of the legend fit beside each other."""
     widest = 0.55 + 0.062 * max(map(len, labels))
     return max(1, min(len(labels), int(DOUBLE / widest)))
 
 
 def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
-    """What the lines are, and what is not shown."""
+    """Return sentences that say what the lines are, and what is not shown."""
     several = any(len(column.records) > 1 for column in shown)
     band = "; band: smallest to largest" if several else ""
     sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}."]
@@ -180,15 +182,15 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
         )
     parted = [column.name for column in runs.judged if column.parts]
     if parted:
-        sentences.append(f"Without a curve, as each coverage has a training of its own: {some(parted)}.")
+        sentences.append(f"Without a curve, as each coverage has a training of its own: {abbreviate(parted)}.")
     empty = [column.name for column in runs.columns if not column.records]
     if empty:
-        sentences.append(f"Without a run: {some(empty)}.")
+        sentences.append(f"Without a run: {abbreviate(empty)}.")
     return sentences
 
 
-def difference_notes(apart: Mapping[str, Array], bounds: tuple[float, float], base: str) -> list[str]:
-    """What the panel of differences shows, and what it cuts off."""
-    far = far_off(apart, steps(bounds))
+def difference_notes(deltas: Mapping[str, Array], bounds: tuple[float, float], base: str) -> list[str]:
+    """Return sentences that say what the panel of differences shows, and what it cuts off."""
+    far = far_off(deltas, points_within(bounds))
     text = f"(c): risk minus that of {base} in runs of the same seed; below 0 is better."
-    return [text, *([f"Beyond its axis: {some(far)}."] if far else [])]
+    return [text, *([f"Beyond its axis: {abbreviate(far)}."] if far else [])]

@@ -1,4 +1,4 @@
-"""What the figures of a task are drawn from, read once: the columns of its table and the cells of its risks."""
+"""Read once what all figures of a task are drawn from: the columns of its table and the cells of its risks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,17 +6,19 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmark.captions import is_provisional
-from benchmark.cells import Cells, Row
-from benchmark.columns import Column, single, some
-from benchmark.modified import open_table
-from benchmark.plots.style import new_figure
-from benchmark.store import Store
-from benchmark.tables import average_ranks, fill, risk_rows
+from benchmark.figures.style import new_figure
+from benchmark.store.store import Store
+from benchmark.tables.build import average_ranks, fill, risk_rows
+from benchmark.tables.captions import is_provisional
+from benchmark.tables.columns import Column, abbreviate, split_by_coverage
+from benchmark.tables.model import Cells, Row
+from benchmark.tables.modified import open_table
 
 
 @dataclass(frozen=True)
 class Runs:
+    """The runs of a task, as its table shows them."""
+
     manifest: dict[str, Any]
     store: Store
     columns: tuple[Column, ...]
@@ -31,16 +33,16 @@ class Runs:
         return [column for column in self.columns if column.records and not column.is_oracle]
 
     def new_figure(self, width: float, height: float, sentences: Sequence[str]) -> Figure:
-        """An empty figure of these runs; below it stand its own sentences, and what holds of all."""
+        """Return an empty figure with its own sentences below it, and those that every figure of these runs has."""
         return new_figure(width, height, [*sentences, *self.remarks], plain=self.plain)
 
     @property
     def remarks(self) -> list[str]:
-        """What every figure must say of runs that are not there, or that are not what the task's file says."""
-        found = ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
-        lost = [f"{c.name} ({len(c.diverged)})" for c in single(self.columns) if c.diverged and c.published]
-        found += [f"Diverged runs are left out: {some(lost)}."] if lost else []
-        return found + ([self.manifest["modified"]] if self.manifest["modified"] else [])
+        """Sentences below every figure: runs that are missing, diverged, or different from the task's file."""
+        sentences = ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
+        lost = [f"{c.name} ({len(c.diverged)})" for c in split_by_coverage(self.columns) if c.diverged and c.published]
+        sentences += [f"Diverged runs are left out: {abbreviate(lost)}."] if lost else []
+        return sentences + ([self.manifest["modified"]] if self.manifest["modified"] else [])
 
     @property
     def ranked(self) -> dict[str, float]:
@@ -57,7 +59,7 @@ def load_runs(manifest: dict[str, Any], store: Store, *, plain: bool = False) ->
 
 
 def seeds_text(columns: Sequence[Column]) -> str:
-    """How many runs stand behind the columns: '1 seed', 'mean over 5 seeds', 'mean over 3 to 5 seeds'."""
+    """Return how many runs the columns have: '1 seed', 'mean over 5 seeds', 'mean over 3 to 5 seeds'."""
     counts = sorted({len(part.records) for column in columns for part in (column.parts or (column,))})
     low, high = counts[0], counts[-1]
     if low == high:

@@ -1,4 +1,4 @@
-"""How the outcome depends on one setting: the published sensitivity tables, with our runs and the published values."""
+"""Draw how the results depend on one setting, for the published sensitivity tables: our runs and published values."""
 
 import re
 from collections.abc import Sequence
@@ -11,23 +11,23 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.cells import Row
-from benchmark.columns import Column, some
-from benchmark.figures import published_figures
-from benchmark.plots.runs import Runs, seeds_text
-from benchmark.plots.style import COLOURS, DOUBLE, GREY, NotDrawn, panel_name
-from benchmark.tables import MEASURES, curve_of, curve_value, run_values
+from benchmark.figures.runs import Runs, seeds_text
+from benchmark.figures.style import COLOURS, DOUBLE, GREY, NotDrawn, panel_name
+from benchmark.paper.values import published_figures
+from benchmark.tables.build import MEASURES, curve_of, curve_value, run_values
+from benchmark.tables.columns import Column, abbreviate
+from benchmark.tables.model import Row
 
 COVERAGES = (100, 80, 50)
 WIDE = 100
-"""Settings that span more than this factor lie on a log axis."""
+"""Settings that span more than this factor get a log axis."""
 CROWDED = 0.05
-"""Settings closer than this share of the axis would run into each other, and are spaced evenly instead."""
+"""If two settings are closer than this share of the axis, all are spaced evenly, so that their names do not overlap."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where the settings lie, and how this is called."""
+    """The places of the settings, and the words for this kind of axis."""
 
     kind: str
     places: tuple[float, ...]
@@ -59,13 +59,13 @@ def draw(runs: Runs) -> Figure:
 
 
 def setting_of(name: str) -> float | None:
-    """The number after '=' in a column's name."""
-    found = re.search(r"=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)$", name)
-    return float(found[1]) if found else None
+    """Return the number after '=' in a column's name; None if there is none."""
+    match = re.search(r"=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)$", name)
+    return float(match[1]) if match else None
 
 
 def axis_of(settings: Sequence[float]) -> Axis:
-    """Linear; log where the positive settings span much, with 0 a step below; even where they would be crowded."""
+    """Return a linear axis; a log axis for a wide span, with 0 a step below; even spaces where names would overlap."""
     positive = sorted(value for value in settings if value > 0)
     if positive and min(settings) >= 0 and positive[-1] > WIDE * positive[0]:
         logs = [log10(value) for value in positive]
@@ -79,42 +79,31 @@ def axis_of(settings: Sequence[float]) -> Axis:
 
 
 def draw_ours(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, reference: str) -> None:
-    """The setting of the main table stands out."""
-    found = [list(run_values(row, column).values()) for column in columns]
-    line = sorted((x, float(np.mean(v)), float(np.std(v))) for x, v in zip(axis.places, found, strict=True) if v)
+    """Draw our runs; the setting of the main table has a diamond."""
+    by_column = [list(run_values(row, column).values()) for column in columns]
+    line = sorted((x, float(np.mean(v)), float(np.std(v))) for x, v in zip(axis.places, by_column, strict=True) if v)
     x, means, stds = (list(part) for part in zip(*line, strict=True)) if line else ([], [], [])
     axes.errorbar(x, means, yerr=stds, fmt="o-", color=COLOURS[1], markersize=3.6, elinewidth=0.8, label="ours")
-    for place, column, values in zip(axis.places, columns, found, strict=True):
+    for place, column, values in zip(axis.places, columns, by_column, strict=True):
         if column.name == reference and values:
             axes.plot([place], [np.mean(values)], "D", color=COLOURS[0], markersize=5, zorder=4)
 
 
 def draw_published(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, manifest: dict[str, Any]) -> bool:
-    """Hollow marks for what was published, of the columns that can be compared; whether there was one."""
+    """Draw hollow marks for the published values of comparable columns; return whether there is one."""
     cells = published_figures()[manifest["published"]].cells
-    comparable = [
-        (x, c.name) for x, c in zip(axis.places, columns, strict=True) if c.name not in manifest["incomparable"]
-    ]
-    found = [
-        (x, cells[int(row.coverage), name])
-        for x, name in comparable
-        if row.coverage and (int(row.coverage), name) in cells
-    ]
-    if not found:
-        return False
     shift = 0.02 * (max(axis.places) - min(axis.places))
-    axes.errorbar(
-        [x + shift for x, _ in found],
-        [cell.mean for _, cell in found],
-        yerr=[cell.std for _, cell in found],
-        fmt="s",
-        color=GREY,
-        markerfacecolor="white",
-        markersize=4,
-        elinewidth=0.7,
-        label="published",
-    )
-    return True
+    x, means, stds = [], [], []
+    for place, column in zip(axis.places, columns, strict=True):
+        cell = cells.get((int(row.coverage or 0), column.name))
+        if cell is not None and row.coverage and column.name not in manifest["incomparable"]:
+            x.append(place + shift)
+            means.append(cell.mean)
+            stds.append(cell.std)
+    if x:
+        style = {"color": GREY, "markerfacecolor": "white", "markersize": 4, "elinewidth": 0.7, "label": "published"}
+        axes.errorbar(x, means, yerr=stds, fmt="s", **style)  # type: ignore[arg-type]
+    return bool(x)
 
 
 def caption(runs: Runs, columns: Sequence[Column]) -> list[str]:
@@ -128,6 +117,7 @@ def caption(runs: Runs, columns: Sequence[Column]) -> list[str]:
         if column.name in runs.manifest["incomparable"]:
             lacking.setdefault(runs.manifest["incomparable"][column.name], []).append(column.name)
     for reason, names in lacking.items():
-        which = "Published values are" if len(names) == len(columns) else f"The published value of {some(names)} is"
+        one = f"The published value of {abbreviate(names)} is"
+        which = "Published values are" if len(names) == len(columns) else one
         sentences.append(f"{which} not shown: {reason}.")
     return sentences

@@ -1,4 +1,4 @@
-"""How every figure looks, and how it becomes a file: the same runs give the same bytes."""
+"""Define how every figure looks, and write it to files: the same runs give the same bytes."""
 
 import io
 import textwrap
@@ -12,14 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmark.columns import Column
-from benchmark.files import write_if_other
-from benchmark.looks import DASHES, PALETTE, column_look
+from benchmark.base.files import write_if_changed
+from benchmark.tables.columns import Column
+from benchmark.tables.looks import DASHES, PALETTE, column_look
 
 SINGLE, DOUBLE = 3.3, 6.8
 """Widths in inches of one and of two columns of a page."""
 SMALL = 7.0
-"""Points; no text is smaller."""
+"""The smallest text, in points."""
 
 BLACK, GREY = "#000000", "#666666"
 COLOURS = tuple(on_white for on_white, _ in PALETTE)
@@ -52,17 +52,17 @@ SETTINGS: dict[str, Any] = {
 }
 PNG_DPI = 200
 LINE_HEIGHT = SMALL * 1.35 / 72
-"""Inches of a line of the caption."""
+"""Height of a line of the caption, in inches."""
 CHARACTERS_PER_INCH = 19.5
 
 
 class NotDrawn(Exception):
-    """Why there is no figure."""
+    """The reason why a figure cannot be drawn."""
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """These settings and nothing of the user's own, for the time of one figure."""
+    """Use only these settings, and none of the user's own, while a figure is drawn."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)  # type: ignore[arg-type,unused-ignore]
@@ -70,7 +70,7 @@ def house_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float, caption: Sequence[str], *, plain: bool = False) -> Figure:
-    """A canvas of the given inches, with room below for the sentences of the caption; its label, if it is plain."""
+    """Return an empty figure of this size in inches, its caption below it; a plain figure has it as its label."""
     text = " ".join(caption)
     lines = [] if plain else textwrap.wrap(text, int(width * CHARACTERS_PER_INCH))
     room = len(lines) * LINE_HEIGHT + 0.06
@@ -90,7 +90,7 @@ def colour_of(column: Column) -> str:
 
 
 def line_look(column: Column, reference: str) -> dict[str, Any]:
-    """Colour, line and mark, which tell columns apart in grey too. Only the reference is thick, solid and unmarked."""
+    """Return colour, line and mark: columns differ in grey too. Only the reference is thick, solid and unmarked."""
     look, colour = column_look(column), colour_of(column)
     if column.name == reference:
         return {"color": colour, "linestyle": "-", "linewidth": 1.9}
@@ -105,36 +105,36 @@ def line_look(column: Column, reference: str) -> dict[str, Any]:
 
 
 def short_name(name: str, longest: int = 30) -> str:
-    """A name that a figure has room for; names that begin alike still differ at their end."""
+    """Shorten a name in the middle, so that it fits; names that begin alike still differ at their end."""
     end = longest // 3
     return no_formula(name if len(name) <= longest else f"{name[: longest - 1 - end]}…{name[-end:]}")
 
 
 def no_formula(text: str) -> str:
-    """Two dollar signs in a name are no formula."""
+    """Escape dollar signs, so that two of them in a name do not make a formula."""
     return text.replace("$", r"\$")
 
 
 def panel_name(axes: Axes, text: str) -> None:
-    """What a panel shows, above it and flush left."""
+    """Write above a panel, at its left end, what it shows."""
     axes.set_title(text, loc="left", pad=4)
 
 
 def files_of(figure: Figure) -> dict[str, bytes]:
-    """The figure as PNG and PDF, by suffix; no time, version or path enters them."""
+    """Return the figure as PNG and PDF, by suffix; they contain no time, version or path."""
     nobody = {"CreationDate": None, "ModDate": None, "Producer": "selbench", "Creator": "selbench"}
     kinds: dict[str, dict[str, Any]] = {"png": {"Software": None}, "pdf": nobody}
-    found = {}
+    by_suffix = {}
     for suffix, metadata in kinds.items():
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix, dpi=PNG_DPI, metadata=metadata)
-        found[suffix] = buffer.getvalue()
-    return found
+        by_suffix[suffix] = buffer.getvalue()
+    return by_suffix
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = []
     for suffix, content in files_of(figure).items():
         paths.append(folder / f"{name}.{suffix}")
-        write_if_other(paths[-1], content)
+        write_if_changed(paths[-1], content)
     return paths

@@ -1,4 +1,4 @@
-"""t-SNE of the test features of baseline and reference: what is kept, what is abstained from, what is wrong."""
+"""Draw a t-SNE map of the test features of baseline and reference: kept images, rejected images, errors."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
-from benchmark.plots.runs import Runs
-from benchmark.plots.style import BLACK, COLOURS, DOUBLE, GREY, NotDrawn, panel_name, short_name
-from benchmark.post_hoc import Finished, Unavailable
-from benchmark.prediction import Evidence, Floats
-from benchmark.scores import softmax_response
-from benchmark.stats import Array
-from benchmark.store import folder_of
-from benchmark.units import counted
+from benchmark.base.units import counted
+from benchmark.figures.runs import Runs
+from benchmark.figures.style import BLACK, COLOURS, DOUBLE, GREY, NotDrawn, panel_name, short_name
+from benchmark.measure.prediction import Evidence, Floats
+from benchmark.measure.scores import softmax_response
+from benchmark.measure.statistics import Array
+from benchmark.store.post_hoc import Finished, Unavailable
+from benchmark.store.store import folder_of
 
 MOST_POINTS, DIMENSIONS, PERPLEXITY, SEED = 2000, 50, 30, 0
 COVERAGE = 0.95
 PALETTE = (*COLOURS[:-1], GREY, "#F0E442")
-"""Of classes, not of methods; black is for errors."""
+"""Colours of classes, not of methods; black is for errors."""
 MANY_ERRORS = 100
 NAMED_CLASSES = 20
-"""With more the numbers of the classes would cover the points."""
+"""If there are more classes, their numbers would cover the points."""
 
 
 @dataclass(frozen=True)
 class Map:
-    """Some test images of one run."""
+    """Some test images of one run, and where they lie on the map."""
 
     name: str
     seed: int
@@ -45,16 +45,16 @@ class Map:
 def draw(runs: Runs) -> Figure:
     names = dict.fromkeys(filter(None, (runs.manifest.get("baseline"), runs.manifest["reference"])))
     entries = [entry for name in names for entry in runs.manifest["entries"] if entry["label"] == name][:2]
-    found = {entry["label"]: seed_evidence(entry, runs) for entry in entries if entry["seeds"]}
-    if not found:
+    stored = {entry["label"]: seed_evidence(entry, runs) for entry in entries if entry["seeds"]}
+    if not stored:
         raise NotDrawn("neither baseline nor reference has a run among those shown")
-    lacking = [name for name, by_seed in found.items() if not by_seed]
+    lacking = [name for name, by_seed in stored.items() if not by_seed]
     if lacking:
         raise NotDrawn(f"{lacking[0]} has no stored features; training with --keep-features stores them")
-    common = set.intersection(*(set(by_seed) for by_seed in found.values()))
+    common = set.intersection(*(set(by_seed) for by_seed in stored.values()))
     if not common:
-        raise NotDrawn(f"no seed has stored features of both {' and '.join(found)}")
-    maps = [make_map(name, min(common), by_seed[min(common)]) for name, by_seed in found.items()]
+        raise NotDrawn(f"no seed has stored features of both {' and '.join(stored)}")
+    maps = [make_map(name, min(common), by_seed[min(common)]) for name, by_seed in stored.items()]
     figure = runs.new_figure(DOUBLE, 3.75, caption(runs, maps))
     for axes, each, letter in zip(np.ravel(figure.subplots(1, len(maps))), maps, "ab", strict=False):
         draw_map(axes, each)
@@ -64,31 +64,31 @@ def draw(runs: Runs) -> Figure:
 
 
 def seed_evidence(entry: dict[str, Any], runs: Runs) -> dict[int, Evidence]:
-    """The test images of the runs whose features are stored."""
-    found = {}
+    """Return the test images by seed, for the runs whose features are stored."""
+    by_seed = {}
     for seed in entry["seeds"]:
         folder = folder_of(runs.manifest["task"], entry["method"], entry["job"], seed)
         with suppress(Unavailable):
-            found[seed] = Finished(folder, runs.store, entry.get("epoch")).test
-    return {seed: evidence for seed, evidence in found.items() if evidence.prediction.features is not None}
+            by_seed[seed] = Finished(folder, runs.store, entry.get("epoch")).test
+    return {seed: evidence for seed, evidence in by_seed.items() if evidence.prediction.features is not None}
 
 
 def make_map(name: str, seed: int, evidence: Evidence) -> Map:
     features = np.asarray(evidence.prediction.features)
     chosen = draw_points(len(features))
-    kept, wrong = decisions(evidence)
+    kept, wrong = kept_and_wrong(evidence)
     return Map(name, seed, embed(features[chosen]), evidence.labels[chosen], kept[chosen], wrong[chosen])
 
 
 def draw_points(available: int) -> NDArray[np.int64]:
-    """The same of every run of a task."""
+    """Choose the images to draw, the same for every run of a task."""
     if available <= MOST_POINTS:
         return np.arange(available)
     return np.sort(np.random.default_rng(SEED).choice(available, MOST_POINTS, replace=False))
 
 
-def decisions(evidence: Evidence) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which images are kept, by softmax response over the whole test set, and which are predicted wrongly."""
+def kept_and_wrong(evidence: Evidence) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which images are kept, by softmax response over the whole test set, and which are predicted wrongly."""
     logits = evidence.prediction.logits
     order = np.argsort(-softmax_response(logits), kind="stable")
     kept = np.zeros(len(logits), dtype=np.bool_)
@@ -97,7 +97,7 @@ def decisions(evidence: Evidence) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def embed(features: Floats) -> Array:
-    """Two dimensions by t-SNE, on one thread: sums over several come in any order, and the map follows them."""
+    """Return the places by t-SNE. It uses one thread: several threads sum in any order, which would change the map."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
@@ -108,12 +108,12 @@ def embed(features: Floats) -> Array:
     with threadpool_limits(limits=1):
         if dimensions < values.shape[1]:
             values = PCA(dimensions, svd_solver="full").fit_transform(values)
-        found = TSNE(perplexity=perplexity, init="pca", random_state=SEED, n_jobs=1).fit_transform(values)
-    return np.asarray(found, dtype=np.float64)
+        places = TSNE(perplexity=perplexity, init="pca", random_state=SEED, n_jobs=1).fit_transform(values)
+    return np.asarray(places, dtype=np.float64)
 
 
 def draw_map(axes: Axes, each: Map) -> None:
-    """Kept points strong, the others light and small, a cross on the errors among the kept."""
+    """Draw kept points filled, the others hollow and small, and a cross on the errors among the kept."""
     classes = np.unique(each.labels)
     for number in classes:
         colour, marker = PALETTE[number % len(PALETTE)], "o^s"[number // len(PALETTE) % 3]
@@ -127,7 +127,7 @@ def draw_map(axes: Axes, each: Map) -> None:
     axes.scatter(bad[:, 0], bad[:, 1], s=size, c=BLACK, marker="x", linewidths=width, zorder=3)
     if len(classes) <= NAMED_CLASSES:
         name_classes(axes, each, classes)
-    frame(axes, each.places)
+    draw_frame(axes, each.places)
 
 
 def name_classes(axes: Axes, each: Map, classes: NDArray[np.int64]) -> None:
@@ -139,13 +139,13 @@ def name_classes(axes: Axes, each: Map, classes: NDArray[np.int64]) -> None:
 
 
 def centre(places: Array) -> Array:
-    """The point that half of the others lie nearest to: it lies among points even where a class falls apart."""
+    """Return the point with the smallest median distance to the others: it lies among points even in a split class."""
     distances = np.linalg.norm(places[:, None] - places[None], axis=2)
     return np.asarray(places[np.median(distances, axis=1).argmin()])
 
 
-def frame(axes: Axes, places: Array) -> None:
-    """A square around the points, without numbers: the axes of such a map have no unit."""
+def draw_frame(axes: Axes, places: Array) -> None:
+    """Draw a square around the points, without numbers: the axes of such a map have no unit."""
     middle, half = (places.max(0) + places.min(0)) / 2, 0.54 * np.ptp(places, axis=0).max()
     axes.set_xlim(middle[0] - half, middle[0] + half)
     axes.set_ylim(middle[1] - half, middle[1] + half)

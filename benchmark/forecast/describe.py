@@ -1,140 +1,26 @@
-"""What a command would do: checks before training, and the plan that --dry-run shows."""
+"""Describe the plan that --dry-run shows: as plain data for programs, and as text for people."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from tabulate import tabulate
 
-from benchmark.cache import Folders, find, is_there
-from benchmark.config import DataConfig, TaskConfig
-from benchmark.data import facts_of, load
-from benchmark.errors import MissingData, UserError
-from benchmark.forecast import Forecast, Outlook
-from benchmark.interface import Method
-from benchmark.jobs import Job, Methods, Suite
-from benchmark.networks import Network, build_network
-from benchmark.preprocessing import preprocessing
-from benchmark.sources import Facts, Loaded, get_source
-from benchmark.store import Store
-from benchmark.units import counted, device_hours, text_from_bytes, text_from_seconds
+from benchmark.base.units import counted, device_hours, text_from_bytes, text_from_seconds
+from benchmark.forecast.outlook import Forecast, Outlook
+from benchmark.jobs.job import Job
+from benchmark.store.store import Store
+from benchmark.train.preflight import ABSENT, empty_network
 
-ABSENT = "absent"
-SMALL_BYTES = 2**25
-PART_OF_A_SET = 0.9
-"""Classes differ in size, so that some of them may be a little less than the announced average."""
 RECORD_BYTES = 40_000
-MOST_WEIGHTS = 5 * 10**9
 STATES_PER_CHECKPOINT = 6
-"""Weights, momentum, and a second network at the most, of the last epoch saved and of the one before."""
+"""At the most: weights, momentum and a second network, of the last saved epoch and of the one before."""
 STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
-"""Weights and what the optimiser keeps of each."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What is known of a task's data before its jobs are planned."""
-
-    facts: Facts
-    sha256: str
-    remark: str = ""
-    """What a reader of the results should know of the data."""
-    preprocessing: str = ""
-    """What is done to a user's own images."""
-    state: str = "present"
-
-
-def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
-    """A plan may be shown without the data, and makes no cache."""
-    try:
-        loaded, sha256 = load(task.data, folders, build=required)
-    except MissingData:
-        if required:
-            raise
-        return foreseen(task, folders)
-    return Found(facts_of(task.data, loaded), sha256, remark_on(task, loaded), preprocessing(task, loaded))
-
-
-def foreseen(task: TaskConfig, folders: Folders) -> Found:
-    """Of data that is not cached: what is known without decoding much. Without its hash, jobs have no id yet."""
-    facts, there = facts_of(task.data, None), is_there(task.data, folders)
-    if not facts.sha256 and there and is_small(task.data, folders):
-        with TemporaryDirectory() as place:
-            loaded, sha256 = find(task.data, Folders(folders.data, Path(place)), tell=lambda text: None)
-            return Found(facts, sha256, remark_on(task, loaded), preprocessing(task, loaded), "not cached")
-    return Found(facts, facts.sha256 or ABSENT, "", preprocessing(task, None), "not cached" if there else ABSENT)
-
-
-def is_small(config: DataConfig, folders: Folders) -> bool:
-    """Whether to decode it just for a plan takes no more than a moment."""
-    paths = get_source(config).files(config, folders.data)
-    return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) <= SMALL_BYTES
-
-
-def remark_on(task: TaskConfig, loaded: Loaded) -> str:
-    found, remarks = len(loaded.train), []
-    announced = found if task.data.path else facts_of(task.data, None).num_train  # own data announce nothing
-    if found < PART_OF_A_SET * announced:
-        remarks.append(
-            f"{found:,} of {announced:,} training images are there; results do not compare with those of the whole set"
-        )
-    if loaded.val is not None and not task.data.official_val:
-        remarks.append("its own validation split is not used; data.official_val = true with data.val = 0 would")
-    return "; ".join(remarks)
-
-
-def check_recipe(task: TaskConfig, facts: Facts) -> None:
-    """Whatever would fail every job of a task fails here, before anything runs."""
-    weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
-    if weights > MOST_WEIGHTS:
-        raise UserError(
-            f"the network has {weights:,} weights on images of {facts.shape[1]}×{facts.shape[2]}; expected at most "
-            f"{MOST_WEIGHTS:,}, as no device holds more: lower network.widths or data.image_size"
-        )
-    if facts.num_train - round(task.data.val * facts.num_train) < 2:
-        raise UserError(f"data.val = {task.data.val:g} leaves fewer than 2 of {facts.num_train} training images")
-    if facts.num_test < 1:
-        raise UserError(f"data.test_holdout = {task.data.test_holdout} leaves no test image; make it smaller")
-    if task.augment.color_jitter and facts.floats:
-        raise UserError(
-            f"augment.color_jitter needs 8-bit images, and those of '{task.data.source}' are not; set it to 0"
-        )
-
-
-def check_ranks(suites: Sequence[Suite], methods: Methods, *, on_gpus: bool) -> None:
-    """What several GPUs cannot compute as one does is refused before anything trains."""
-    jobs = [job for suite in suites for job in suite.jobs() if not job.needs]
-    coupled = [job.label for job in jobs if couples_samples(job, methods)]
-    if coupled:
-        raise UserError(
-            f"--gpus-per-job: the loss of {', '.join(dict.fromkeys(coupled))} couples the samples of a batch, and each "
-            "GPU would see only its part; leave them out of --methods, or train them without --gpus-per-job"
-        )
-    synchronised = [suite.task.name for suite in suites if suite.task.sync_batchnorm]
-    if synchronised and not on_gpus:
-        raise UserError(
-            f"sync_batchnorm of {', '.join(synchronised)} needs GPUs where --gpus-per-job is above 1; "
-            "set sync_batchnorm=false, or leave out --gpus-per-job"
-        )
-
-
-def couples_samples(job: Job, methods: Methods) -> bool:
-    """In its own phase or in its warm-up."""
-    trained = [methods.get(each.method) for each in (job, job.trunk) if each is not None]
-    return any(issubclass(method, Method) and method.couples_samples for method in trained)
-
-
-def empty_network(task: TaskConfig, facts: Facts) -> Network:
-    """The network without memory: shows a wrong name or size at once."""
-    with torch.device("meta"):
-        return build_network(task.network, facts.num_classes, facts.shape)
+"""The weights, and what the optimiser stores for each of them."""
 
 
 def describe_plan(outlooks: Sequence[Outlook], store: Store) -> dict[str, Any]:
+    """Return the plan of all tasks as plain data, with its totals."""
     tasks = list(map(describe_suite, outlooks))
     totals = {name: sum(task[name] for task in tasks) for name in ("epochs", "epochs_naive")}
     hours = [task["device_hours"] for task in tasks]
@@ -143,6 +29,7 @@ def describe_plan(outlooks: Sequence[Outlook], store: Store) -> dict[str, Any]:
 
 
 def describe_suite(outlook: Outlook) -> dict[str, Any]:
+    """Return the plan of one task as plain data: its jobs, epochs, device-hours and disk space."""
     suite, missing, to_run = outlook.suite, outlook.missing, outlook.to_run
     task, facts = suite.task, suite.facts
     changed = {job.folder: job for job in to_run}
@@ -183,6 +70,7 @@ def describe_job(job: Job, outlook: Outlook) -> dict[str, Any]:
 
 
 def describe_schedule(forecast: Forecast) -> dict[str, Any]:
+    """Return a simulated run as plain data."""
     schedule, chain = forecast.schedule, forecast.schedule.critical_path
     return {
         "devices": dict(Counter(device.name for device in schedule.devices)),
@@ -198,13 +86,14 @@ def describe_schedule(forecast: Forecast) -> dict[str, Any]:
         "unknown": list(forecast.unknown),
         "steps_only": list(forecast.steps_only),
         "jobs": [
-            {"job": forecast.jobs[each.work.name].name, "device": each.device, "start": each.start, "end": each.end}
-            for each in schedule.placed
+            {"job": forecast.jobs[bar.work.name].name, "device": bar.device, "start": bar.start, "end": bar.end}
+            for bar in schedule.placed
         ],
     }
 
 
 def schedule_text(described: dict[str, Any]) -> str:
+    """Return a simulated run as text, with what could not be simulated and the files of its figure."""
     lines = [schedule_lines(described)] if described["jobs"] else []
     if described["unknown"]:
         names = described["unknown"]
@@ -218,6 +107,7 @@ def schedule_text(described: dict[str, Any]) -> str:
 
 
 def schedule_lines(described: dict[str, Any]) -> str:
+    """Return three lines: how long the run takes, its critical path, and what is not counted."""
     devices = ",".join(f"{count}x{name}" for name, count in described["devices"].items())
     makespan, least, chain = (
         text_from_seconds(described[f"{name}_seconds"]) for name in ("makespan", "lower_bound", "critical_path")
@@ -236,6 +126,7 @@ def schedule_lines(described: dict[str, Any]) -> str:
 
 
 def plan_text(described: dict[str, Any]) -> str:
+    """Return the whole plan as text: each task, the totals of several tasks, the simulated run."""
     texts = list(map(suite_text, described["tasks"]))
     if len(texts) > 1:
         saved = described["epochs_naive"] - described["epochs"]
@@ -249,40 +140,50 @@ def plan_text(described: dict[str, Any]) -> str:
 
 
 def cost_text(hours: float | None) -> str:
+    """Return the end of a sentence: the device-hours, or that they are not known."""
     if hours is None:
         return "; device-hours unknown: no earlier run of this task on this device (--probe measures a few steps)"
     return f"; about {device_hours(hours)}"
 
 
 def suite_text(task: dict[str, Any]) -> str:
-    rows = [
-        [
-            job["label"],
-            job["seed"],
-            job["state"],
-            job["epochs"],
-            job["warmup_epochs"] * job["branches"],
-            job["job"] or "–",
-        ]
-        for job in task["jobs"]
+    """Return the plan of one task as text: its data, a table of its jobs, and what they take."""
+    jobs, hours = task["jobs"], cost_text(task["device_hours"])
+    lines = [
+        f"{task['task']} ({data_text(task)}; network of {task['network_parameters']:,} parameters)",
+        jobs_table(jobs),
+        f"{counted(len(jobs), 'job')}: {states_text(jobs)}; {epochs_text(task)}{hours}; {disk_text(task)}",
     ]
-    grid = tabulate(rows, ["method", "seed", "state", "epochs", "branches off after", "job"], tablefmt="simple")
-    counts = Counter(job["state"] for job in task["jobs"])
-    states = ", ".join(f"{counts[state]} {state}" for state in ("done", "partial", "new"))
-    states += f", {counts['diverged']} diverged" if counts["diverged"] else ""
-    disk = {name: text_from_bytes(task[f"{name}_bytes"]) for name in ("disk", "checkpoint", "snapshot")}
-    saved = f" ({task['epochs_naive']:,} without shared warm-ups)" if task["epochs"] < task["epochs_naive"] else ""
-    snapshots = f", up to {disk['snapshot']} of snapshots" if task["snapshot_bytes"] else ""
-    impossible = "".join(f"\n{label}: {reason}" for label, reason in task["impossible"].items())
-    unnamed = any(job["job"] is None for job in task["jobs"])
-    unknown = "\njob ids follow from the images, and are known when these are cached" if unnamed else ""
-    return (
-        f"{task['task']} ({data_text(task)}; network of {task['network_parameters']:,} parameters)\n{grid}\n"
-        f"{counted(len(task['jobs']), 'job')}: {states}; {counted(task['epochs'], 'epoch')} to train{saved}"
-        f"{cost_text(task['device_hours'])}; about "
-        f"{disk['disk']} of results, up to {disk['checkpoint']} per running job{snapshots}"
-        f"{unknown}{impossible}"
-    )
+    if any(job["job"] is None for job in jobs):
+        lines.append("job ids follow from the images, and are known when these are cached")
+    lines += [f"{label}: {reason}" for label, reason in task["impossible"].items()]
+    return "\n".join(lines)
+
+
+def jobs_table(jobs: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for job in jobs:
+        branches_after = job["warmup_epochs"] * job["branches"]
+        rows.append([job["label"], job["seed"], job["state"], job["epochs"], branches_after, job["job"] or "–"])
+    return str(tabulate(rows, ["method", "seed", "state", "epochs", "branches off after", "job"], tablefmt="simple"))
+
+
+def states_text(jobs: Sequence[dict[str, Any]]) -> str:
+    counts = Counter(job["state"] for job in jobs)
+    states = ["done", "partial", "new", *(["diverged"] if counts["diverged"] else [])]
+    return ", ".join(f"{counts[state]} {state}" for state in states)
+
+
+def epochs_text(task: dict[str, Any]) -> str:
+    epochs, naive = task["epochs"], task["epochs_naive"]
+    saved = f" ({naive:,} without shared warm-ups)" if epochs < naive else ""
+    return f"{counted(epochs, 'epoch')} to train{saved}"
+
+
+def disk_text(task: dict[str, Any]) -> str:
+    results, checkpoint, snapshots = (task[f"{name}_bytes"] for name in ("disk", "checkpoint", "snapshot"))
+    text = f"about {text_from_bytes(results)} of results, up to {text_from_bytes(checkpoint)} per running job"
+    return f"{text}, up to {text_from_bytes(snapshots)} of snapshots" if snapshots else text
 
 
 def data_text(task: dict[str, Any]) -> str:

@@ -1,24 +1,37 @@
-"""A schedule as a picture: a lane for each job at a time on each device, a bar for each job."""
+"""Draw a simulated run: a bar for each job, and a lane for each job that a device runs at a time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from benchmark.forecast import Forecast
-from benchmark.jobs import Job
-from benchmark.plots.style import BLACK, COLOURS, DOUBLE, GREY, SMALL, new_figure, no_formula, panel_name, short_name
-from benchmark.schedule import Placed
-from benchmark.units import counted, device_hours, text_from_seconds, unit_of_time
+from benchmark.base.units import counted, device_hours, text_from_seconds, unit_of_time
+from benchmark.figures.style import (
+    BLACK,
+    COLOURS,
+    DOUBLE,
+    GREY,
+    SMALL,
+    house_style,
+    new_figure,
+    no_formula,
+    panel_name,
+    save,
+    short_name,
+)
+from benchmark.forecast.outlook import Forecast
+from benchmark.jobs.job import Job
+from benchmark.launch.placement import Placed
 
 LANE, TALLEST, LOWEST = 0.2, 7.0, 0.8
-"""Inches of a lane where there are few, of all lanes at the most and at the least."""
+"""Inches: the height of one lane where there are few, and the largest and smallest height of all lanes together."""
 LINE, LETTER, PLOT = 0.14, 0.062, 6.0
-"""Inches that a line of text, one of its letters and the time axis take."""
+"""Inches: the height of a line of text, the width of a letter, the length of the time axis."""
 
 Colour = tuple[float, float, float]
 
@@ -27,8 +40,16 @@ def draw(forecast: Forecast) -> Figure:
     return Chart(forecast).draw()
 
 
+def save_chart(forecast: Forecast, folder: Path) -> list[Path]:
+    """Draw a simulated run and write it to some files; return them."""
+    with house_style():
+        return save(draw(forecast), folder, "schedule")
+
+
 @dataclass(frozen=True)
 class Chart:
+    """The picture of a simulated run."""
+
     forecast: Forecast
 
     @cached_property
@@ -37,17 +58,17 @@ class Chart:
 
     @cached_property
     def height(self) -> float:
-        """Inches of all lanes."""
+        """Height of all lanes in inches."""
         return min(max(LANE * len(self.lanes), LOWEST), TALLEST)
 
     @cached_property
     def unit(self) -> tuple[str, float]:
-        """The name of the time axis, and its seconds."""
+        """The unit of the time axis: its name, and its length in seconds."""
         return unit_of_time(self.forecast.schedule.makespan)
 
     @cached_property
     def colours(self) -> dict[str, str]:
-        """By task."""
+        """The colour of each task."""
         tasks = dict.fromkeys(self.job(each).task.name for each in self.forecast.schedule.placed)
         return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(tasks)}
 
@@ -83,7 +104,7 @@ class Chart:
             shown.set(color=BLACK if sum(fill) > 1.5 else "white", zorder=5)
 
     def name_lanes(self, axes: Axes) -> None:
-        """The first lane of a device bears its name, as far as there is room."""
+        """Write the name of each device beside its first lane, as far as there is room."""
         devices = [lane[0].device for lane in self.lanes]
         firsts = [lane for lane, device in enumerate(devices) if device not in devices[:lane]]
         step = max(1, -(-int(100 * len(firsts) * LINE) // int(100 * self.height)))
@@ -112,7 +133,7 @@ class Chart:
 
 
 def lanes_of(placed: Sequence[Placed]) -> list[list[Placed]]:
-    """Bars that never overlap, by device: one that begins takes the first lane of its device that is free."""
+    """Return the lanes, ordered by device. Each bar goes to the first free lane of its device, so no bars overlap."""
     lanes: dict[int, list[list[Placed]]] = {}
     for each in placed:
         own = lanes.setdefault(each.device, [])

@@ -1,4 +1,4 @@
-"""What is left to do of a suite, how long each job of it takes, and whom it waits for."""
+"""Find what is left to do of a suite, how long each job takes, and which jobs it waits for; simulate the run."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -7,59 +7,63 @@ from pathlib import Path
 
 import torch
 
-from benchmark.cost import Epochs, Paces, epochs_of, seconds_of
-from benchmark.errors import UserError
-from benchmark.jobs import Job, Suite, in_line
-from benchmark.launch import branching_point
-from benchmark.schedule import Device, Schedule, Work, simulate
-from benchmark.store import Store
-from benchmark.trunks import share_warmups
+from benchmark.base.errors import UserError
+from benchmark.forecast.step_times import Epochs, StepTimes, epochs_of, seconds_of
+from benchmark.jobs.job import Job
+from benchmark.jobs.shared_warmup import share_warmups
+from benchmark.jobs.suite import Suite, in_line
+from benchmark.launch.placement import Device, Schedule, Work, simulate
+from benchmark.store.store import Store
 
-Pace = Callable[[Sequence[Job]], Paces]
-"""What a step of these jobs takes."""
+FindStepTimes = Callable[[Sequence[Job]], StepTimes]
+"""A function that returns what is known about the step times of these jobs."""
 
 
 @dataclass(frozen=True)
 class Outlook:
+    """What is left to do of a suite, and what is known about its step times."""
+
     suite: Suite
     states: Mapping[Path, str]
     missing: list[Job]
     to_run: list[Job]
-    """What is missing, with the warm-ups that it shares."""
+    """The missing jobs, with the warm-ups that they share."""
     saved: Mapping[Path, int]
     """Epochs that unfinished jobs need not train again."""
-    paces: Paces
+    step_times: StepTimes
     store: Store
 
     def epochs(self, job: Job) -> Epochs:
         return epochs_of(job, self.store, saved=self.saved.get(job.folder, 0))
 
     def seconds(self, job: Job) -> float | None:
-        return seconds_of(job, self.epochs(job), self.paces, self.suite.facts)
+        return seconds_of(job, self.epochs(job), self.step_times, self.suite.facts)
 
     def hours(self, jobs: Sequence[Job]) -> float | None:
-        """Of one device; None as long as no step time is known for one of the jobs."""
-        each = [self.seconds(job) for job in jobs]
-        known = [seconds for seconds in each if seconds is not None]
-        return sum(known) / 3600 if len(known) == len(each) else None
+        """Return the hours that the jobs take on one device; None if the step time of one of them is not known."""
+        known = [seconds for job in jobs if (seconds := self.seconds(job)) is not None]
+        return sum(known) / 3600 if len(known) == len(jobs) else None
 
 
-def look_ahead(suite: Suite, store: Store, pace: Pace, *, share: bool) -> Outlook:
+def look_ahead(suite: Suite, store: Store, find_step_times: FindStepTimes, *, share: bool) -> Outlook:
+    """Return what is left to do of a suite; with `share`, common warm-ups are trained once."""
     states = {job.folder: store.state(job.folder) for job in suite.jobs()}
     missing = [job for job in suite.jobs() if states[job.folder] in ("new", "partial")]
     to_run = share_warmups(missing, store) if share else missing
     saved = {job.folder: saved_epochs(job, store) for job in to_run if store.has_checkpoint(job.folder)}
-    return Outlook(suite, states, missing, to_run, saved, pace(to_run), store)
+    return Outlook(suite, states, missing, to_run, saved, find_step_times(to_run), store)
 
 
 def saved_epochs(job: Job, store: Store) -> int:
+    """Return how many epochs the last checkpoint of a job has finished; 0 without one."""
     payload = next(store.checkpoints(job.folder, ours=False), None)
-    plain = {} if payload is None else torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
-    return int(plain.get("epoch", 0))
+    if payload is None:
+        return 0
+    return int(torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu").get("epoch", 0))
 
 
 def works_of(outlook: Outlook, most_per_device: int = 1) -> list[Work]:
-    """The jobs to run, in line; none where a step time is not known."""
+    """Return the jobs to run as work for the simulation, in order; nothing if a step time is not known."""
     if outlook.hours(outlook.to_run) is None:
         return []
     left_by = {(job.snapshot_folder, epoch): job for job in outlook.to_run for epoch in job.snapshots}
@@ -67,7 +71,7 @@ def works_of(outlook: Outlook, most_per_device: int = 1) -> list[Work]:
     works = []
     for job in outlook.to_run:
         needs = {str(need.folder): 1.0 for need in job.needs if need.folder in folders}
-        point = branching_point(job)
+        point = job.branching_point
         if point is not None and point in left_by:
             trunk = left_by[point]
             needs[str(trunk.folder)] = part_at(trunk, job.warmup_epochs, outlook)
@@ -77,41 +81,50 @@ def works_of(outlook: Outlook, most_per_device: int = 1) -> list[Work]:
 
 
 def part_at(trunk: Job, epoch: int, outlook: Outlook) -> float:
-    """How much of a trunk is over when it leaves the snapshot of an epoch; what is not epochs is spread over them."""
+    """Return the share of a trunk's time up to the snapshot of an epoch; time outside epochs is spread over them."""
     begun = outlook.saved.get(trunk.folder, 0)
     return max(epoch - begun, 0) / max(trunk.last_epoch - begun, 1)
 
 
 def share_of(job: Job) -> float:
+    """Return the share of a device that a job takes."""
     gpus = job.task.resources.gpus
     if not 0 < gpus <= 1:
         raise UserError(
-            f"{job.task.name}: resources.gpus = {gpus:g} has no place in a simulated cluster; set a share of a device "
-            "above 0 and up to 1, e.g. 0.25"
+            f"{job.task.name}: resources.gpus = {gpus:g} cannot be simulated; expected a share of a device above "
+            "0 and up to 1, e.g. 0.25"
         )
     return gpus
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A run that has not been made."""
+    """A simulated run of all jobs."""
 
     schedule: Schedule
     jobs: Mapping[str, Job]
-    """By the name of their work."""
+    """The jobs by the name of their work."""
     unknown: tuple[str, ...]
-    """Tasks left out, for no step time is known."""
+    """Tasks that are left out because a step time is not known."""
     steps_only: tuple[str, ...]
-    """Tasks of whose time beside the steps nothing is known."""
+    """Tasks whose step times are known, but not their time outside epochs."""
 
 
 def simulate_all(outlooks: Sequence[Outlook], devices: Sequence[Device], most_per_device: int = 1) -> Forecast:
-    """The jobs of all suites in line, as a run would have them."""
+    """Simulate the jobs of all suites on these devices, in the order in which a run would start them."""
     jobs = {str(job.folder): job for job in in_line(job for outlook in outlooks for job in outlook.to_run)}
-    known = {work.name: work for outlook in outlooks for work in works_of(outlook, most_per_device)}
-    works = [known[name] for name in jobs if name in known]
-    busy = [outlook for outlook in outlooks if outlook.to_run]
-    unknown = tuple(outlook.suite.task.name for outlook in busy if outlook.hours(outlook.to_run) is None)
-    bare = tuple(outlook.suite.task.name for outlook in busy if outlook.paces.outside(outlook.to_run[0]) is None)
-    start = min((outlook.paces.start for outlook in busy if outlook.paces.start), default=0.0)
-    return Forecast(simulate(works, devices, start), jobs, unknown, tuple(name for name in bare if name not in unknown))
+    works: dict[str, Work] = {}
+    unknown, steps_only, starts = [], [], []
+    for outlook in outlooks:
+        if not outlook.to_run:
+            continue
+        works |= {work.name: work for work in works_of(outlook, most_per_device)}
+        starts.append(outlook.step_times.start)
+        if outlook.hours(outlook.to_run) is None:
+            unknown.append(outlook.suite.task.name)
+        if outlook.step_times.outside(outlook.to_run[0]) is None:
+            steps_only.append(outlook.suite.task.name)
+    schedule = simulate(
+        [works[name] for name in jobs if name in works], devices, min(filter(None, starts), default=0.0)
+    )
+    return Forecast(schedule, jobs, tuple(unknown), tuple(name for name in steps_only if name not in unknown))

@@ -1,4 +1,4 @@
-"""What a plan will cost: device-hours from the step times of earlier records, or of a few steps measured now."""
+"""Find how long training steps take, from earlier records or from a few steps measured now, and the time of jobs."""
 
 import math
 import time
@@ -9,37 +9,37 @@ from typing import Any
 
 import torch
 
-from benchmark.cache import Folders
-from benchmark.config import TaskConfig
-from benchmark.data import Split, batch_bounds, prepare
-from benchmark.devices import data_budget, wait_for
+from benchmark.base.units import text_from_seconds, two_digits
+from benchmark.config.task import TaskConfig
+from benchmark.data.cache import Folders
+from benchmark.data.dataset import Split, batch_bounds, prepare
+from benchmark.data.devices import data_budget, wait_for
+from benchmark.data.images import Facts
 from benchmark.interface import Progress, Step
-from benchmark.jobs import Job, Methods
-from benchmark.networks import build_network
-from benchmark.provenance import process_age
-from benchmark.runner import prepare_device
-from benchmark.sources import Facts
-from benchmark.store import Store
-from benchmark.trainer import State, Trainer, take_step
-from benchmark.units import text_from_seconds, two_digits
+from benchmark.jobs.job import Job, Methods
+from benchmark.store.store import Store
+from benchmark.train.networks import build_network
+from benchmark.train.provenance import process_age
+from benchmark.train.run_job import prepare_device
+from benchmark.train.trainer import State, Trainer, take_step
 
-SAME = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile", "tf32")
-"""Fields of a job's identity that the time of a step depends on; of the data, the source and the size of images."""
+TIMED_FIELDS = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile", "tf32")
+"""Fields of a job's identity that decide the time of a step; of the data, the source and the image size do."""
 UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
-"""So many steps are measured, or, where these are fast, as many as take so long."""
+"""At least TIMED_STEPS are timed; where these are fast, as many as take TIMED_SECONDS."""
 FEW_IMAGES = 8
 
 
 @dataclass
-class Paces:
-    """Seconds per step, by (job id or method file, phase); `warmup` is the phase that a warm-up method trains.
+class StepTimes:
+    """Seconds by (job id, method file or "" for any, phase). Per step: `own`, and `warmup` for a shared warm-up phase.
 
-    `later` is what a job takes beside its epochs, `first` the same of a worker's first job, its start included.
+    Per job: `later` is its time outside epochs, `first` the same for a worker's first job, with the worker's start.
     """
 
     seconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     cut_short: bool = False
-    """Whether a person had no time to have them all measured."""
+    """Whether the user interrupted the measurement."""
 
     def add(self, job_id: str, method: str, seconds: dict[str, Any]) -> None:
         for phase in {"warmup", "own", "first", "later"} & seconds.keys():
@@ -47,48 +47,50 @@ class Paces:
                 self.seconds.setdefault((name, phase), []).append(seconds[phase])
 
     def of(self, job: Job, phase: str) -> float | None:
-        """The nearest that is known: this job's, its method's, that of any method of the task."""
+        """Return the seconds per step: of this job if known, else of its method, else of any method of the task."""
         names = [(job.id, phase), (job.method, phase)]
         if phase == "warmup" and job.trunk is not None:
             names += [(job.trunk.id, "own"), (job.trunk.method, "own"), ("", "warmup")]
         return self.nearest([*names, ("", "own")])
 
     def outside(self, job: Job) -> float | None:
-        """Beside its epochs, in a worker that has done others."""
+        """Return the seconds of a job outside its epochs, in a warm worker (one that has already run a job)."""
         return self.nearest([(job.id, "later"), (job.method, "later"), ("", "later")])
 
     @property
     def start(self) -> float:
-        """What a worker takes before its first job, as far as it is known."""
+        """Seconds that a worker takes before its first job; 0 if not known."""
         first, later = (self.nearest([("", name)]) or 0.0 for name in ("first", "later"))
         return max(first - later, 0.0)
 
     def nearest(self, names: Sequence[tuple[str, str]]) -> float | None:
+        """Return the median of the first of these names that is known."""
         return next((median(self.seconds[name]) for name in names if name in self.seconds), None)
 
 
-def known_paces(jobs: Sequence[Job], store: Store, device: str) -> Paces:
-    """From the records of a task that were made on such a device with such networks."""
-    paces = Paces()
+def known_step_times(jobs: Sequence[Job], store: Store, device: str) -> StepTimes:
+    """Return the times in the records of the jobs' task: those of the same kind of device, network and images."""
+    step_times = StepTimes()
     if not jobs:
-        return paces
-    like = traits(jobs[0].identity())
+        return step_times
+    wanted = timed_settings(jobs[0].identity())
     for record in store.records(jobs[0].task.name):
         for field_name in ("step_seconds", "outside_seconds"):
-            found = record["provenance"].get(field_name, {})
-            if found.get("device") == device and traits(record["identity"]) == like:
-                paces.add(record["job"], record["method"], found)
-    return paces
+            seconds = record["provenance"].get(field_name, {})
+            if seconds.get("device") == device and timed_settings(record["identity"]) == wanted:
+                step_times.add(record["job"], record["method"], seconds)
+    return step_times
 
 
-def traits(identity: dict[str, Any]) -> list[Any]:
+def timed_settings(identity: dict[str, Any]) -> list[Any]:
+    """Return all settings that decide the time of a step."""
     data = identity["data"]
-    return [data["source"], data.get("image_size"), *(identity.get(name) for name in SAME)]
+    return [data["source"], data.get("image_size"), *(identity.get(name) for name in TIMED_FIELDS)]
 
 
 @dataclass(frozen=True)
 class Epochs:
-    """What a job trains itself, by phase."""
+    """Number of epochs that a job trains itself, by phase."""
 
     warmup: int = 0
     own: int = 0
@@ -99,7 +101,7 @@ class Epochs:
 
 
 def epochs_of(job: Job, store: Store, *, saved: int = 0) -> Epochs:
-    """Beyond the first `saved`. One that takes over a finished run whose weights are gone trains it again."""
+    """Return the epochs still to train after `saved`; taking over a finished run without weights trains it again."""
     if job.needs:
         gone = job.takes_over and store.state(job.needs[0].folder) == "done"
         return Epochs(own=job.task.epochs if gone and not store.has_checkpoint(job.needs[0].folder) else 0)
@@ -108,14 +110,14 @@ def epochs_of(job: Job, store: Store, *, saved: int = 0) -> Epochs:
     return Epochs(warmup, max(job.last_epoch - first - warmup, 0))
 
 
-def seconds_of(job: Job, epochs: Epochs, paces: Paces, facts: Facts) -> float | None:
-    """Of a job alone on a device; None as long as no step time is known for it."""
-    total, steps = paces.outside(job) or 0.0, steps_per_epoch(job, facts)
+def seconds_of(job: Job, epochs: Epochs, step_times: StepTimes, facts: Facts) -> float | None:
+    """Return the seconds of a job that has a device for itself; None if its step time is not known."""
+    total, steps = step_times.outside(job) or 0.0, steps_per_epoch(job, facts)
     for phase, count in vars(epochs).items():
-        pace = paces.of(job, phase)
-        if count and pace is None:
+        seconds = step_times.of(job, phase)
+        if count and seconds is None:
             return None
-        total += count * steps * (pace or 0.0)
+        total += count * steps * (seconds or 0.0)
     return total
 
 
@@ -124,69 +126,72 @@ def steps_per_epoch(job: Job, facts: Facts) -> int:
     return len(batch_bounds(facts.num_train - held_out, job.task.batch_size))
 
 
-def measure_paces(
+def measure_step_times(
     jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device, tell: Callable[[str], None]
-) -> Paces:
-    """A few steps of each kind, the first ones untimed, and what stands before and after them. Ctrl-C ends it early."""
-    paces, kinds = Paces(), kinds_of(jobs)
+) -> StepTimes:
+    """Measure a few steps of each kind, and the time outside epochs. Ctrl-C ends this early and keeps what is there."""
+    step_times, kinds = StepTimes(), kinds_of(jobs)
     for index, job in enumerate(kinds):
         tell(f"measuring {job.task.name} {job.label} ({index + 1} of {len(kinds)})")
         try:
             if index == 0:
                 set_up(job, folders, methods, device)
                 started = {"first": process_age()}
-            found, steps = measured(job, folders, methods, device)
+            seconds, steps = measure_job(job, folders, methods, device)
         except KeyboardInterrupt:
             if not index:
                 raise
             tell(f"interrupted: {index} of {len(kinds)} kinds of step are measured, the others count at their median")
-            paces.cut_short = True
+            step_times.cut_short = True
             break
-        paces.add(job.id, job.method, found | (started if index == 0 else {}))
-        epoch = text_from_seconds(steps * found["own"])
-        tell(f"{job.task.name} {job.label}: {two_digits(1000 * found['own'])} ms a step, {epoch} an epoch")
-    return paces
+        step_times.add(job.id, job.method, seconds | (started if index == 0 else {}))
+        epoch = text_from_seconds(steps * seconds["own"])
+        tell(f"{job.task.name} {job.label}: {two_digits(1000 * seconds['own'])} ms a step, {epoch} an epoch")
+    return step_times
 
 
 def kinds_of(jobs: Iterable[Job]) -> list[Job]:
-    """One for each kind of step, which the labels, coverages and seeds of a file share. So do warm-ups."""
+    """Return one job for each kind of step. Jobs of one method file have the same steps, and so do their warm-ups."""
     kinds: dict[str, Job] = {}
-    for job in (job for job in jobs if job.epochs):
-        for each in (None if job.branches else job.trunk, job):
-            if each is not None:
-                kinds.setdefault(each.method, each)
+    for job in jobs:
+        if not job.epochs:
+            continue
+        if job.trunk is not None and not job.branches:
+            kinds.setdefault(job.trunk.method, job.trunk)
+        kinds.setdefault(job.method, job)
     return list(kinds.values())
 
 
-def measured(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[dict[str, float], int]:
-    """Its times, and the steps of an epoch."""
-    found, started = {}, time.perf_counter()
+def measure_job(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[dict[str, float], int]:
+    """Return the seconds of a job by phase, and its number of steps per epoch."""
+    seconds, started = {}, time.perf_counter()
     trainer, state = set_up(job, folders, methods, device)
-    found["later"] = time.perf_counter() - started
+    seconds["later"] = time.perf_counter() - started
     if job.warmup_epochs:
         if job.trunk is None:
-            found["warmup"] = step_time(trainer, state)
+            seconds["warmup"] = step_time(trainer, state)
         state = trainer.branch(state)
-    found["own"] = step_time(trainer, state)
+    seconds["own"] = step_time(trainer, state)
     splits = (trainer.data.test, trainer.data.val)
-    found["later"] += sum(evaluation_time(trainer, state, split) for split in splits if split is not None)
-    return found, len(trainer.data.batch_sizes(job.task.batch_size))
+    seconds["later"] += sum(evaluation_time(trainer, state, split) for split in splits if split is not None)
+    return seconds, len(trainer.data.batch_sizes(job.task.batch_size))
 
 
-def rough_paces(task: TaskConfig, facts: Facts, device: torch.device) -> Paces:
-    """Of a plain step, from one way forth and back of a few made-up images: seconds, where a probe takes minutes."""
+def rough_step_times(task: TaskConfig, facts: Facts, device: torch.device) -> StepTimes:
+    """Estimate the time of a step from one pass of a few empty images: takes seconds, where real steps take minutes."""
     device, count = prepare_device(task, device), min(FEW_IMAGES, task.batch_size)
     network = build_network(task.network, facts.num_classes, facts.shape).to(device)
     network.set_speed(channels_last=task.channels_last, amp=task.amp, compiled=False)
     images = torch.zeros(count, *facts.shape, device=device)
-    for _ in range(2):  # the first time counts for nothing
+    for _ in range(2):  # the first pass is a warm-up and is not counted
         started = time.perf_counter()
         network(images)[0].logsumexp(1).mean().backward()
     seconds = time.perf_counter() - started
-    return Paces({("", "own"): [seconds * task.batch_size / count]})
+    return StepTimes({("", "own"): [seconds * task.batch_size / count]})
 
 
 def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:
+    """Return the trainer of a job and its state before the first step."""
     device = prepare_device(job.task, device)
     budget = data_budget(device, 1)
     data = prepare(job.task.data, folders, job.split_seed, device, budget, held_out=job.held_out)
@@ -195,7 +200,7 @@ def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -
 
 
 def step_time(trainer: Trainer, state: State) -> float:
-    """The mean of a few steps as the trainer takes them, and its part of an epoch's validation."""
+    """Return the mean seconds of a few steps, as the trainer takes them, plus their share of an epoch's validation."""
     num_steps = len(trainer.data.batch_sizes(trainer.job.task.batch_size))
     state.method.train()
     steps = endless_steps(trainer, state)
@@ -210,7 +215,7 @@ def step_time(trainer: Trainer, state: State) -> float:
 
 
 def endless_steps(trainer: Trainer, state: State) -> Iterator[Step]:
-    """Take a step each time; the epoch begins anew when its batches are used up."""
+    """Take a step each time; start the epoch again when its batches are used up."""
     task, seed = trainer.job.task, trainer.job.seed
     num_steps = len(trainer.data.batch_sizes(task.batch_size))
     while True:
@@ -221,7 +226,7 @@ def endless_steps(trainer: Trainer, state: State) -> Iterator[Step]:
 
 
 def seconds_for(count: int, steps: Iterator[Step], device: torch.device) -> float:
-    """Of so many steps. The host waits for the device before and after them, and never in between."""
+    """Return the seconds of this many steps. The host waits for the device before and after them, never in between."""
     wait_for(device)
     started = time.perf_counter()
     for _ in range(count):
@@ -231,7 +236,7 @@ def seconds_for(count: int, steps: Iterator[Step], device: torch.device) -> floa
 
 
 def evaluation_time(trainer: Trainer, state: State, split: Split) -> float:
-    """Of a whole split, from a few of its batches; bringing the logits back waits for the device."""
+    """Return the seconds to predict a whole split, from a few batches; copying the logits waits for the device."""
     few = replace(trainer, job=replace(trainer.job, max_steps=TIMED_STEPS))
     few.predict(state.method, split).logits.cpu()
     started = time.perf_counter()

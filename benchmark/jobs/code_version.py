@@ -7,29 +7,58 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-CORE = Path(__file__).resolve().parent
-DECIDING = (
-    "augment", "bound", "checkpoints", "crops", "data", "derive", "determinism", "evaluate", "interface", "metrics",
-    "networks", "outputs", "pixels", "planner", "prediction", "preprocessing", "ranks", "rng",
-    "runner", "scores", "trainer", "transfer",
-)  # fmt: skip
-"""The modules of the core that a result can depend on beyond what its job's id and data say."""
+from benchmark.jobs.same_code import SAME_CODE
+
+CORE = Path(__file__).resolve().parents[1]
+DECIDING = ("data", "measure", "train")
+"""The packages whose code a result can depend on, beyond what its job's id and the hash of its data say."""
+INDIFFERENT = {
+    "data": {"cache", "cache_build", "cache_chunks", "devices"},
+    "measure": {"labels", "statistics"},
+    "train": {"bound", "preflight", "provenance", "pulse"},
+}
+"""Their modules that cannot change a result: the hash of the data covers it, or it only tests, watches or describes."""
+OWN = ("benchmark", "methods")
 
 
-def code_hash(sources: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for source in sources:
-        digest.update(essence(source).encode())
-    return digest.hexdigest()[:12]
+def deciding_files() -> list[Path]:
+    """Return the files of the core that decide results: all of some packages but what is known not to."""
+    found = [CORE / "interface.py"]
+    for package in DECIDING:
+        found += [path for path in (CORE / package).glob("*.py") if path.stem not in INDIFFERENT[package]]
+    return sorted(found)
 
 
 @lru_cache(maxsize=1)
 def core_hash() -> str:
-    return code_hash((CORE / f"{name}.py").read_bytes() for name in DECIDING)
+    return code_hash(path.read_bytes() for path in deciding_files())
+
+
+def code_hash(sources: Iterable[bytes]) -> str:
+    """Return the hash of what some programs do, wherever the modules lie that they import from this suite.
+
+    Code that is known to compute the same bits as earlier code goes by the hash of that.
+    """
+    digest = hashlib.sha256()
+    for source in sources:
+        program = ast.parse(source)
+        digest.update(described(WithoutOwnImports().visit(program)).encode())
+    found = digest.hexdigest()[:12]
+    return SAME_CODE.get(found, found)
+
+
+class WithoutOwnImports(ast.NodeTransformer):
+    """Drops the imports of this suite's own modules: they say where code lies, and not what it does."""
+
+    def visit_Import(self, node: ast.Import) -> ast.Import | None:
+        return None if any(alias.name.partition(".")[0] in OWN for alias in node.names) else node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
+        return None if node.level or (node.module or "").partition(".")[0] in OWN else node
 
 
 def essence(source: bytes) -> str:
-    """A program without comments, docstrings and layout, the same in all versions of Python."""
+    """Return a program without comments, docstrings and layout, the same in all versions of Python."""
     return described(ast.parse(source))
 
 

@@ -1,10 +1,11 @@
-"""Older results stand: a job goes by the id under which it is already there."""
+"""Keep older results valid: give a job the id under which its results are already stored."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from benchmark.jobs import Entry, Job, Suite
-from benchmark.store import Store
+from benchmark.jobs.job import Job
+from benchmark.jobs.suite import Entry, Suite
+from benchmark.store.store import Store
 
 
 def suite_as_found(suite: Suite, store: Store) -> Suite:
@@ -12,30 +13,35 @@ def suite_as_found(suite: Suite, store: Store) -> Suite:
 
 
 def entry_as_found(entry: Entry, store: Store) -> Entry:
-    """All seeds of an entry share their id: the older one where only that has been begun."""
-    former = tuple(map(by_bytes, entry.jobs))
-    if [job.id for job in former] == [job.id for job in entry.jobs]:
+    """Return an entry with the older id where only that has been begun. All seeds of an entry share their id."""
+    older = tuple(map(with_bytes_hash, entry.jobs))
+    if [job.id for job in older] == [job.id for job in entry.jobs]:
         return entry
-    return replace(entry, jobs=former) if any_begun(former, store) and not any_begun(entry.jobs, store) else entry
+    return replace(entry, jobs=older) if any_begun(older, store) and not any_begun(entry.jobs, store) else entry
 
 
-def by_bytes(job: Job) -> Job:
-    """The job as it was identified when a plugin's comments and layout counted."""
-    trunk = by_bytes(job.trunk) if job.trunk else None
-    return replace(job, source_sha256=job.bytes_sha256, needs=tuple(map(by_bytes, job.needs)), trunk=trunk)
+def with_bytes_hash(job: Job) -> Job:
+    """Return the job with the id that it had when a plugin's comments and layout counted."""
+    trunk = with_bytes_hash(job.trunk) if job.trunk else None
+    return replace(job, source_sha256=job.bytes_sha256, needs=tuple(map(with_bytes_hash, job.needs)), trunk=trunk)
 
 
 def trial_as_found(job: Job, store: Store) -> Job:
-    """A trial, or the finished job that it was before trials had images of their own."""
-    former = [each for old in before_held_out(job) for each in (old, by_bytes(old))]
-    return next((old for old in former if store.has_record(old.folder) and not store.has_record(job.folder)), job)
+    """Return a trial, or the finished job that it was before trials had images of their own."""
+    if store.has_record(job.folder):
+        return job
+    for older in before_held_out(job):
+        for each in (older, with_bytes_hash(older)):
+            if store.has_record(each.folder):
+                return each
+    return job
 
 
 def before_held_out(job: Job) -> list[Job]:
-    """The job that a trial once was: what is held out was called validation, and the test images were measured too.
+    """Return the job that a trial once was: the held-out images were its validation images, and it measured the test.
 
-    It is the same training, and says the same of the images held out, where no other validation images have a part in
-    it. Where they have, there is none: those that picked the epoch judged it too.
+    It is the same training with the same result on the held-out images, if no other validation images take part in it.
+    Otherwise there is no such job: the images that picked the epoch also judged it.
     """
     data = job.task.data
     if not job.held_out or data.has_validation:

@@ -1,34 +1,37 @@
-"""From what is asked for to jobs: labels to settings, settings to identities, and what each job needs of others."""
+"""Plan jobs: from labels to settings, from settings to identities, and which jobs each job needs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from benchmark.code import combined, core_hash
-from benchmark.config import TaskConfig
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.names import canonical, unknown_name
+from benchmark.base.schema import build, identity
+from benchmark.base.units import counted
+from benchmark.config.recipe import differences
+from benchmark.config.task import TaskConfig
 from benchmark.interface import Contestant, Derived, Member, Method
-from benchmark.jobs import Entry, Job, Methods
-from benchmark.names import canonical, match_labels, name_at, unknown_name
-from benchmark.published import PublishedTable
-from benchmark.recipe import differences
-from benchmark.schema import build, identity
-from benchmark.scores import TITLES
-from benchmark.units import counted
+from benchmark.jobs.code_version import combined, core_hash
+from benchmark.jobs.job import Job, Methods
+from benchmark.jobs.suite import Entry
+from benchmark.measure.labels import name_at
+from benchmark.measure.scores import TITLES
 
 MOST_JOBS = 100_000
 
 
 class Planned(Protocol):
+    """Anything with jobs, such as an entry."""
+
     @property
     def jobs(self) -> tuple[Job, ...]: ...
 
 
-Made = TypeVar("Made", bound=Planned)
+P = TypeVar("P", bound=Planned)
 
 
 def label_owners(methods: Methods) -> dict[str, str]:
-    """Every label → the file that makes it."""
+    """Return the name of the method's file for every label. Raise UserError where labels are ambiguous."""
     owners: dict[str, str] = {}
     for name in methods.names():
         for label in methods.get(name).labels:
@@ -42,16 +45,16 @@ def label_owners(methods: Methods) -> dict[str, str]:
     return owners
 
 
-def in_order(labels: Iterable[str], task: TaskConfig) -> list[str]:
-    """As the task lists its methods, which is the order of the published table; others after them."""
-    place = {canonical(name): index for index, name in enumerate(task.methods)}
-    return sorted(labels, key=lambda label: place.get(canonical(label), len(place)))
+def in_task_order(labels: Iterable[str], task: TaskConfig) -> list[str]:
+    """Sort labels as the task lists its methods, which is the order of the published table; others come last."""
+    position = {canonical(name): index for index, name in enumerate(task.methods)}
+    return sorted(labels, key=lambda label: position.get(canonical(label), len(position)))
 
 
 def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Contestant], **fixed: Any) -> Any:
-    """Defaults ← the task's settings of the file ← the label's own ← the task's settings of the label.
+    """Return the settings of a label: defaults ← the task's for the file ← the label's own ← the task's for the label.
 
-    A file and one of its labels may be called alike: only the file's exact name then means all its labels.
+    A file and one of its labels may have the same name: then only the file's exact name means all its labels.
     """
     of_file: dict[str, Any] = {}
     of_label: dict[str, Any] = {}
@@ -66,7 +69,7 @@ def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Contes
 
 
 def warmup_epochs(task: TaskConfig, label: str, method: type[Contestant], config: Any, names: Sequence[str]) -> int:
-    """Epochs of the declared warm-up; a warm-up that leaves the method no epoch is refused."""
+    """Return the epochs of the declared warm-up. Raise UserError where it leaves no epoch to the method."""
     if not issubclass(method, Method) or method.warmup is None:
         return 0
     if method.warmup not in names:
@@ -81,7 +84,7 @@ def warmup_epochs(task: TaskConfig, label: str, method: type[Contestant], config
 
 
 def check_settings(task: TaskConfig, methods: Methods, owners: Mapping[str, str]) -> None:
-    """Settings of methods that do not take part are checked too."""
+    """Raise UserError for wrong settings of any method, also of those that do not take part."""
     for name, settings in task.method.items():
         known = [owner for label, owner in owners.items() if canonical(name) in (canonical(label), canonical(owner))]
         if not known:
@@ -100,26 +103,26 @@ class Planner:
     standard: TaskConfig | None = None
     """The task as its file has it, where the command line changes it."""
     held_out: float = 0.0
-    """The share of the training images that judges trials."""
+    """The share of the training images on which trials are measured."""
 
     def entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
-        """One entry for a label, or one for each coverage that the method is trained for."""
+        """Yield the entry of a label, or one for each coverage that the method is trained for."""
         method = self.methods.get(owner)
         if method.needs_validation and not self.task.data.has_validation:
             yield Entry(label, owner, (), reason="needs validation images, and data.val is 0")
             return
         field = method.one_per_coverage if issubclass(method, Method) else None
-        self.refuse_set(field, label, owner)
+        self.refuse_coverage_setting(field, label, owner)
         for coverage in self.task.model_coverages if field else (None,):
             fixed = {field: coverage / 100} if field and coverage else {}
             config = resolve_config(self.task, label, owner, method, **fixed)
             name = name_at(label, coverage)
-            said = resolve_config(self.standard or self.task, label, owner, method, **fixed)
+            standard = resolve_config(self.standard or self.task, label, owner, method, **fixed)
             jobs = tuple(self.job(name, owner, config, seed) for seed in seeds)
-            yield Entry(label, owner, jobs, coverage, modified=differences(vars(said), vars(config)))
+            yield Entry(label, owner, jobs, coverage, modified=differences(vars(standard), vars(config)))
 
-    def refuse_set(self, field: str | None, label: str, owner: str) -> None:
-        """What model_coverages sets cannot be set otherwise."""
+    def refuse_coverage_setting(self, field: str | None, label: str, owner: str) -> None:
+        """Raise UserError where a task sets the field that model_coverages sets."""
         for name, settings in self.task.method.items():
             if canonical(name) in (canonical(label), canonical(owner)) and field in settings:
                 raise UserError(f"{self.task.name}: method.{name}.{field} is set by model_coverages; set that instead")
@@ -148,13 +151,13 @@ class Planner:
         )
 
     def code(self, owner: str, method: type[Contestant], needs: Sequence[Job]) -> str:
-        """Of everything that has a part in a result: the core, the method, its warm-up, what it is made of."""
+        """Return the hash of all code that has a part in a result: the core, the method, its warm-up, its members."""
         warmup = method.warmup if issubclass(method, Method) else None
         own = [self.methods.code_hash(name) for name in (owner, warmup) if name]
         return combined([core_hash(), *own, *(need.code for need in needs)])
 
     def trunk(self, method: type[Contestant], seed: int) -> Job | None:
-        """The job that the declared warm-up would be by itself; one that has a warm-up of its own is not shared."""
+        """Return the job that the declared warm-up would be by itself; None where that has a warm-up of its own."""
         name = method.warmup if issubclass(method, Method) else None
         trained = self.methods.get(name) if name else None
         if name is None or trained is None or not issubclass(trained, Method) or trained.warmup is not None:
@@ -163,18 +166,18 @@ class Planner:
         return self.job(first, name, resolve_config(self.task, first, name, trained), seed)
 
     def needs(self, label: str, method: type[Contestant], members: Sequence[Member], seed: int) -> Iterator[Job]:
-        """The trainings of its members; several states of one training are one job."""
-        made: dict[tuple[str, int, int], Job] = {}
+        """Yield the training of each member; several epochs of one training are one job."""
+        trainings: dict[tuple[str, int, int], Job] = {}
         for member in members:
             key = member.method, member.seed, id(member.recipe)
-            if key not in made:
-                made[key] = self.member(label, method, member, seed)
-            if member.epoch not in (None, *made[key].task.evaluate_at):
+            if key not in trainings:
+                trainings[key] = self.member(label, method, member, seed)
+            if member.epoch not in (None, *trainings[key].task.evaluate_at):
                 raise UserError(f"{label} needs epoch {member.epoch} of '{member.method}'; name it in evaluate_at too")
-            yield made[key]
+            yield trainings[key]
 
     def member(self, label: str, method: type[Contestant], member: Member, seed: int) -> Job:
-        """A training that another job needs, as the grid itself would make it but for its recipe."""
+        """Return a training that another job needs: the grid's own job, except for changes of the recipe."""
         if member.method not in self.methods.names():
             raise unknown_name(member.method, self.methods.names(), f"method that {label} needs:")
         trained = self.methods.get(member.method)
@@ -192,7 +195,7 @@ class Planner:
 
 
 def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:
-    """The task with some of its fields replaced; in a table of settings, only the values that are named."""
+    """Return the task with some fields replaced; in a table of settings, only the values that are named."""
     if not changes:
         return task
     values = dict(vars(task))
@@ -204,6 +207,7 @@ def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> 
 
 
 def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
+    """Return the trainings that a method combines, or the one that it starts from."""
     if issubclass(method, Derived):
         try:
             members = list(method.members(config, seed, num_epochs))
@@ -220,14 +224,14 @@ def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int
 
 @dataclass
 class Allowance:
-    """How many jobs a command may plan."""
+    """The number of jobs that a command may still plan."""
 
     left: int = MOST_JOBS
 
-    def all_of(self, make: Callable[[Sequence[int]], Sequence[Made]], seeds: Sequence[int]) -> Sequence[Made]:
-        """What `make` makes of some seeds: made for one of them and counted, before it is made for all."""
+    def all_of(self, make: Callable[[Sequence[int]], Sequence[P]], seeds: Sequence[int]) -> Sequence[P]:
+        """Return what `make` plans for some seeds. Count the jobs of one seed first, and refuse too many."""
         first = make(seeds[:1])
-        of_a_seed = sum(1 + len(job.needs) for made in first for job in made.jobs)
+        of_a_seed = sum(1 + len(job.needs) for planned in first for job in planned.jobs)
         if len(seeds) * of_a_seed > self.left:
             raise UserError(
                 f"{counted(len(seeds), 'seed')} × {counted(of_a_seed, 'job')}: expected at most "
@@ -248,39 +252,12 @@ def plan(
     standard: TaskConfig | None = None,
     allowance: Allowance | None = None,
 ) -> tuple[Entry, ...]:
-    """The entries of a task: each label with one job per seed."""
+    """Return the entries of a task: each label with one job per seed."""
     owners = label_owners(methods)
     check_settings(task, methods, owners)
-    planner, ordered = Planner(task, methods, data_sha256, max_steps, standard), in_order(labels, task)
+    planner, ordered = Planner(task, methods, data_sha256, max_steps, standard), in_task_order(labels, task)
 
     def make(seeds: Sequence[int]) -> tuple[Entry, ...]:
         return tuple(entry for label in ordered for entry in planner.entries(label, owners[label], seeds))
 
     return tuple((allowance or Allowance()).all_of(make, list(seeds)))
-
-
-def table_entries(
-    table: PublishedTable, scale: str, planner: Planner, methods: Methods, seeds: Sequence[int]
-) -> tuple[Entry, ...]:
-    """The runs behind a table's columns. Two columns of one method and different scores share theirs."""
-    task, owners = planner.task, label_owners(methods)
-    check_settings(task, methods, owners)
-    entries = {}
-    for label, variant in dict(table.variant(column, owners) for column in table.columns).items():
-        made = variant.at(scale)
-        made_of = match_labels([made.method], owners, f"method of {table.name}: {label}:")[0]
-        owner = owners[made_of]
-        refuse_epoch(made.epoch, task, methods, owner, f"{table.name}: {label}")
-        config = resolve_config(task, made_of, owner, methods.get(owner), **made.settings)
-        jobs = (planner.job(made_of, owner, config, seed) for seed in seeds)
-        listed = tuple(replace(job, label=label) for job in jobs)
-        entries[label] = Entry(label, owner, listed, epoch=made.epoch or None)
-    return tuple(entries.values())
-
-
-def refuse_epoch(epoch: int, task: TaskConfig, methods: Methods, owner: str, where: str) -> None:
-    """Earlier states are kept of trainings alone, where the task asks for them."""
-    found = methods.get(owner)
-    trains = issubclass(found, Method) and found.starts_from is None
-    if epoch and (epoch not in task.evaluate_at or not trains):
-        raise UserError(f"{where}: epoch {epoch} must be in evaluate_at of {task.name}, for a method that trains")

@@ -1,4 +1,4 @@
-"""Tries of a job in folders of their own. Only drivers publish them, while they are open: one given up touches nothing.
+"""Attempts at a job, each in a folder of its own. Only drivers publish them: one that was given up changes nothing.
 
 A worker of a machine that was taken for dead may go on writing for a while. What it writes lies in the folder of its
 own attempt; its successor has another.
@@ -17,10 +17,10 @@ from typing import Any
 
 import psutil
 
-from benchmark.jobs import Job
-from benchmark.remote import Mirror, is_result, make_folder, open_place, records_last
-from benchmark.runner import Context
-from benchmark.store import Store
+from benchmark.jobs.job import Job
+from benchmark.store.mirror import Mirror, is_result, make_folder, open_remote, records_last
+from benchmark.store.store import Store
+from benchmark.train.run_job import Context
 
 ATTEMPTS, OPEN = ".attempts", ".open"
 WORKPLACE = "selbench-"
@@ -28,50 +28,50 @@ WORKPLACE = "selbench-"
 
 @dataclass(frozen=True)
 class Attempts:
-    """What workers have left beside the results, be these in a folder that all share or at a URL."""
+    """What workers have left beside the results, in a folder that all share or at a URL."""
 
     store: Store
     mirror: Mirror | None = None
     """Of the results, where they are at a URL."""
 
     @cached_property
-    def place(self) -> tuple[Any, str]:
-        return self.mirror.place if self.mirror else open_place(str(self.store.root.resolve()))
+    def remote(self) -> tuple[Any, str]:
+        return self.mirror.remote if self.mirror else open_remote(str(self.store.root.resolve()))
 
     def begin(self, job: Job) -> str:
-        """A name for a new one. Until it is published it is open, and says whose it is."""
+        """Open a new attempt and return its name. Until it is published, a mark says which job it belongs to."""
         attempt = uuid.uuid4().hex[:12]
-        self.surely(lambda: self.open(attempt, job.folder))
+        self.with_retries(lambda: self.open(attempt, job.folder))
         return attempt
 
     def open(self, attempt: str, folder: Path) -> None:
-        system, root = self.place
+        system, root = self.remote
         make_folder(system, f"{root}/{ATTEMPTS}/{attempt}{OPEN}")
         system.pipe_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}", folder.as_posix().encode())
 
     def publish(self, attempt: str) -> None:
-        """Everything it has left, the record last: until that is there, the job is not done."""
-        self.surely(lambda: self.move(attempt, self.files(attempt)))
-        self.surely(lambda: self.discard(attempt))
+        """Move all files of an attempt to the results, the record last: until that is there, the job is not done."""
+        self.with_retries(lambda: self.move(attempt, self.files(attempt)))
+        self.with_retries(lambda: self.discard(attempt))
 
     def publish_snapshots(self, attempt: str, job: Job) -> None:
-        """What others branch off is needed before the job has ended."""
+        """Move its snapshots to the results: others need them before the job has ended."""
         folder = job.snapshot_folder.as_posix()
-        self.surely(lambda: self.move(attempt, [each for each in self.files(attempt, folder) if "/snapshot-" in each]))
+        self.with_retries(lambda: self.move(attempt, [f for f in self.files(attempt, folder) if "/snapshot-" in f]))
 
-    def surely(self, action: Callable[[], None]) -> None:
-        """Networks fail for a moment now and then."""
-        self.mirror.try_hard(action) if self.mirror else action()
+    def with_retries(self, action: Callable[[], None]) -> None:
+        """Do something at a URL, and try again: networks fail for a moment now and then."""
+        self.mirror.with_retries(action) if self.mirror else action()
 
     def files(self, attempt: str, folder: str = "") -> list[str]:
-        system, root = self.place
+        system, root = self.remote
         start = f"{root}/{ATTEMPTS}/{attempt}"
         system.invalidate_cache()
         names = (PurePosixPath(path).relative_to(start) for path in system.find(f"{start}/{folder}".rstrip("/")))
         return [str(name) for name in names if is_result(str(name))]
 
     def move(self, attempt: str, names: list[str]) -> None:
-        system, root = self.place
+        system, root = self.remote
         for name in records_last(names):
             make_folder(system, f"{root}/{name}")
             with suppress(FileNotFoundError):  # whoever writes there may still be at work
@@ -80,7 +80,7 @@ class Attempts:
             self.mirror.pull(*{Path(name).parent for name in names})
 
     def discard(self, attempt: str) -> None:
-        system, root = self.place
+        system, root = self.remote
         for name in (f"{attempt}{OPEN}", attempt):
             with suppress(FileNotFoundError):
                 system.rm(f"{root}/{ATTEMPTS}/{name}", recursive=True)
@@ -89,9 +89,9 @@ class Attempts:
                 (self.store.root / ATTEMPTS).rmdir()  # the last one
 
     def recover(self) -> None:
-        """What drivers that died had not published yet; the jobs of a living one are claimed by it.
+        """Publish what drivers that died had not published yet. Jobs that a living driver has claimed are left alone.
 
-        What is not open was given up: it is thrown away, whatever its worker has written since.
+        An attempt without its mark was given up. It is thrown away, whatever its worker has written since.
         """
         names = self.left()
         for attempt in (name.removesuffix(OPEN) for name in names if name.endswith(OPEN)):
@@ -105,11 +105,11 @@ class Attempts:
                 self.discard(attempt)
 
     def owner(self, attempt: str) -> Path:
-        system, root = self.place
+        system, root = self.remote
         return Path(system.cat_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}").decode())
 
     def left(self) -> list[str]:
-        system, root = self.place
+        system, root = self.remote
         system.invalidate_cache()
         try:
             return [PurePosixPath(path).name for path in system.ls(f"{root}/{ATTEMPTS}", detail=False)]
@@ -119,7 +119,7 @@ class Attempts:
 
 @contextmanager
 def workplace(job: Job, context: Context, attempt: str) -> Iterator[tuple[Context, Callable[[], None]]]:
-    """Where an attempt writes, and how that reaches the others: at once in a shared folder, by upload at a URL."""
+    """Yield a context that writes to the attempt's own place, and the function that uploads it if that is at a URL."""
     if not context.url:
         yield replace(context, results=context.results / ATTEMPTS / attempt, base=context.results), lambda: None
         return
@@ -133,7 +133,7 @@ def workplace(job: Job, context: Context, attempt: str) -> Iterator[tuple[Contex
 
 
 def sweep_workplaces() -> None:
-    """Those of workers that were killed."""
+    """Remove the temporary folders of workers that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{WORKPLACE}*"):
         process = path.name.removeprefix(WORKPLACE).partition("-")[0]
         if process.isdigit() and not psutil.pid_exists(int(process)):

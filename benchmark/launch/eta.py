@@ -1,12 +1,12 @@
-"""When a run will end, from what its jobs have taken so far: recent epochs weigh most."""
+"""Estimate when a run will end, from what its jobs have taken so far. Recent epochs weigh most."""
 
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.jobs import Job
-from benchmark.schedule import Device, Work, simulate
+from benchmark.jobs.job import Job
+from benchmark.launch.placement import Device, Work, simulate
 
 NEWEST = 0.2
 """Weight of the newest epoch in a mean of many; those before share the rest in the same way."""
@@ -15,7 +15,7 @@ TABLES_SECONDS, TABLES_SECONDS_PER_JOB = 1.0, 0.01
 
 
 class Recent:
-    """Means that follow what they are of, by name, from the narrowest name to the widest."""
+    """Running means by name, and by every shorter name that it begins with."""
 
     def __init__(self) -> None:
         self.means: dict[tuple[str, ...], float] = {}
@@ -28,13 +28,13 @@ class Recent:
             self.means[name[:length]] = known + max(NEWEST, 1 / self.counts[name[:length]]) * (value - known)
 
     def of(self, name: tuple[str, ...]) -> float | None:
-        """The nearest that is known: of this method, of its task, of any task."""
+        """Return the mean of the nearest name that is known: this method, its task, any task."""
         names = (name[:length] for length in range(len(name), -1, -1))
         return next((self.means[name] for name in names if name in self.means), None)
 
 
-class Pace:
-    """What is left of each job, and what an epoch and all the rest of a job have taken."""
+class Eta:
+    """Knows what is left of each job, and what an epoch and all the rest of a job have taken."""
 
     def __init__(self, jobs: Sequence[Job], workers: int = 1, *, tables: bool = False) -> None:
         self.jobs, self.at_a_time = jobs, workers
@@ -60,20 +60,20 @@ class Pace:
         self.at_a_time = max(self.at_a_time, len(self.begun))
 
     def within(self, job: Job, epoch: int, part: float, seconds: float | None = None) -> None:
-        """It has come so far in an epoch, and a whole one seems to take so long."""
+        """Note how far a job has come in an epoch, and how long a whole one seems to take."""
         name = (job.task.name, trained_by(job, epoch))
         if seconds is not None and name not in self.epochs.means:
             self.epochs.add(name, seconds)
         self.to_go[job.folder] = job.last_epoch - epoch - part
 
     def predicting(self, job: Job, seconds: float, batches: int) -> None:
-        """Of the split that it predicts, so much is left: for a job that trains no more, its end, if none is larger."""
+        """Note how much is left of the split that a job predicts: its end, if no other split is larger."""
         self.most_batches[job.task.name] = max(self.most_batches[job.task.name], batches)
         if batches == self.most_batches[job.task.name]:
             self.until[job.folder] = time.monotonic() + seconds
 
     def epoch(self, job: Job, epochs_done: int, seconds: float | None = None) -> None:
-        """An epoch has ended, which took so long by itself."""
+        """Note that an epoch has ended, and how long it took by itself."""
         now, left = time.monotonic(), job.last_epoch - epochs_done
         if seconds is None:
             seconds = now - self.seen[job.folder]
@@ -98,7 +98,7 @@ class Pace:
         self.ended.add(job.folder)
 
     def seconds_left(self) -> float | None:
-        """Until the last job has ended and its tables are written; None before the first epoch has."""
+        """Return the seconds until all jobs are done and tables are written; None before the first epoch has ended."""
         if not self.epochs.means:
             return None
         left = [job for job in self.jobs if job.folder not in self.ended]
@@ -107,7 +107,7 @@ class Pace:
         return simulate(works_of(left, self), devices).makespan + self.tables
 
     def of_job(self, job: Job) -> float:
-        """What is left of it, as if it ran alone on a worker."""
+        """Return the seconds left of a job, as if it ran alone on a worker."""
         left = self.to_go[job.folder]
         if not left and job.folder in self.begun and job.folder in self.until:
             return max(self.until[job.folder] - time.monotonic(), 0.0)
@@ -122,19 +122,19 @@ class Pace:
 
 
 def trained_by(job: Job, epoch: int) -> str:
-    """The method that an epoch is trained by: a warm-up counts as what it is."""
+    """Return the method that trains an epoch: in a warm-up, that of the trunk."""
     return job.trunk.method if job.trunk and epoch < job.warmup_epochs else job.method
 
 
-def works_of(jobs: Sequence[Job], pace: Pace) -> list[Work]:
-    """The jobs that are left, and whom they wait for."""
+def works_of(jobs: Sequence[Job], eta: Eta) -> list[Work]:
+    """Return the jobs that are left with the seconds they take and the jobs they wait for."""
     left_by = {(job.snapshot_folder, epoch): job for job in jobs for epoch in job.snapshots}
     folders, works = {job.folder for job in jobs}, []
     for job in jobs:
         needs = {str(need.folder): 1.0 for need in job.needs if need.folder in folders}
-        trunk = left_by.get((job.trunk.snapshot_folder, job.warmup_epochs)) if job.branches and job.trunk else None
-        if trunk is not None and job.folder not in pace.begun:
-            to_go = pace.to_go[trunk.folder]
+        trunk = left_by.get(job.branching_point) if job.branching_point else None
+        if trunk is not None and job.folder not in eta.begun:
+            to_go = eta.to_go[trunk.folder]
             needs[str(trunk.folder)] = max(job.warmup_epochs - trunk.last_epoch + to_go, 0.0) / max(to_go, 1e-9)
-        works.append(Work(str(job.folder), pace.of_job(job), needs))
+        works.append(Work(str(job.folder), eta.of_job(job), needs))
     return works

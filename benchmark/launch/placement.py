@@ -1,4 +1,4 @@
-"""Which job runs when and where, before anything runs: list scheduling of jobs that wait for each other."""
+"""Work out which job runs when and where, by list scheduling of jobs that wait for each other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class Placed:
     end: float
 
     def reaches(self, part: float) -> float:
-        """When so much of it is over."""
+        """Return the time at which so much of it is over."""
         return self.end if part >= 1 else self.start + part * (self.end - self.start)
 
 
@@ -56,12 +56,12 @@ class Schedule:
 
     @property
     def busy_seconds(self) -> float:
-        """Of whole devices; half a device for an hour is half an hour."""
+        """Return the busy time of whole devices; half a device for an hour is half an hour."""
         return sum(each.work.share * (each.end - each.start) for each in self.placed)
 
     @property
     def device_seconds(self) -> float:
-        """Of all devices from the beginning to the end, be they busy or not."""
+        """Return the time of all devices from the beginning to the end, busy or not."""
         return len(self.devices) * self.makespan
 
     @property
@@ -70,18 +70,18 @@ class Schedule:
 
     @property
     def cost(self) -> float | None:
-        """Of all devices from the beginning to the end; None unless each has a price."""
+        """Return the price of all devices from the beginning to the end; None unless each has one."""
         prices = [device.price for device in self.devices if device.price is not None]
         return self.makespan / 3600 * sum(prices) if len(prices) == len(self.devices) else None
 
     @cached_property
     def critical_path(self) -> "Chain":
-        """What no number of devices could shorten."""
+        """Return the longest chain of works, which no number of devices could shorten."""
         return longest_chain([each.work for each in self.placed])
 
     @property
     def lower_bound(self) -> float:
-        """No order of the works could end before: neither the chain on the fastest device nor all work shared out."""
+        """Return the time before which no order of the works could end: longest chain, or all work shared out."""
         chain = self.critical_path.seconds / max(device.speed for device in self.devices)
         work = sum(each.work.seconds * each.work.share for each in self.placed)
         return self.begin + max(chain, work / sum(device.speed for device in self.devices))
@@ -99,7 +99,7 @@ class Chain:
 
 
 def longest_chain(works: Sequence[Work]) -> Chain:
-    """Each work must stand behind those it needs."""
+    """Return the longest chain of works. Each work must stand behind those it needs."""
     found: dict[str, Chain] = {}
     for work in works:
         ways = [(found[need], reached(found[need], part)) for need, part in work.needs.items()]
@@ -113,7 +113,7 @@ def reached(chain: Chain, part: float) -> float:
 
 
 def simulate(works: Sequence[Work], devices: Sequence[Device], begin: float = 0.0) -> Schedule:
-    """As workers do it: whenever there is room, the first in line that can begin goes to the first device with room."""
+    """Place works as workers do: the first in line that can begin goes to the first device with room."""
     line, parts = list(works), awaited_parts(works)
     placed: dict[str, Placed] = {}
     running: list[Placed] = []
@@ -130,7 +130,7 @@ def simulate(works: Sequence[Work], devices: Sequence[Device], begin: float = 0.
 
 
 def awaited_parts(works: Sequence[Work]) -> dict[str, set[float]]:
-    """What others wait for of each work; its end always counts, for it makes room."""
+    """Return the parts of each work that others wait for. Its end always counts, as it makes room."""
     parts = {work.name: {1.0} for work in works}
     for work in works:
         for need, part in work.needs.items():

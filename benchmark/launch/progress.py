@@ -1,4 +1,4 @@
-"""What a person sees while a grid runs: one live line on a terminal, one plain line per finished job elsewhere."""
+"""Show a person how a run goes on: one live line on a terminal, one plain line per finished job elsewhere."""
 
 import sys
 import time
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from tqdm import tqdm
 
-from benchmark.jobs import Job
-from benchmark.launch import Event, Stop
-from benchmark.pace import Pace
-from benchmark.units import DAY, text_from_seconds
+from benchmark.base.units import DAY, text_from_seconds
+from benchmark.jobs.job import Job
+from benchmark.launch.eta import Eta
+from benchmark.launch.queue import Event, Stop
 
 SILENCE_SECONDS, SILENCE_SHARE = 10.0, 0.01
 """Where there is no live line, a plain one breaks a silence of so long; or of such a share of the time so far, for
@@ -44,7 +44,7 @@ class Watcher:
     shared: bool = False
 
     def __post_init__(self) -> None:
-        self.pace = Pace(self.jobs, self.workers, tables=self.tables)
+        self.estimate = Eta(self.jobs, self.workers, tables=self.tables)
         self.began = self.spoke = time.monotonic()
         self.end: float | None = None
         self.look_again = self.began
@@ -54,18 +54,18 @@ class Watcher:
 
     def __call__(self, event: Event) -> None:
         if event.kind == "started":
-            self.pace.started(event.job)
+            self.estimate.started(event.job)
             self.show(f"{event.job.name}: begun")
         elif event.kind == "step":
             self.within_epoch(event)
         elif event.kind == "epoch":
             self.after_epoch(event)
         elif event.kind == "stopped":
-            self.pace.stopped(event.job)
+            self.estimate.stopped(event.job)
         elif event.kind == "busy":
             self.beside_another()
         elif event.kind == "retried":
-            self.pace.stopped(event.job)
+            self.estimate.stopped(event.job)
             self.say(f"{event.job.name}: {event.values['reason']}; trying again")
         else:
             self.after_job(event)
@@ -78,10 +78,10 @@ class Watcher:
         self.bar.set_description_str(" | ".join(filter(None, [self.eta(), line])))
 
     def eta(self) -> str:
-        """Looked up anew at most once a second, for a long line of jobs takes its time."""
+        """Return the time left as text. It is computed at most once a second: many jobs take long to simulate."""
         now = time.monotonic()
         if now >= self.look_again or self.end is None:
-            left, started = self.pace.seconds_left(), time.perf_counter()
+            left, started = self.estimate.seconds_left(), time.perf_counter()
             self.end = None if left is None else now + left
             self.look_again = now + max(1.0, (time.perf_counter() - started) / COST_SHARE)
         return "" if self.end is None else f"ETA {duration(max(self.end - now, 0.0))}"
@@ -90,9 +90,9 @@ class Watcher:
         job, values = event.job, event.values
         done, of, rate = values["done"], values["of"], values["rate"]
         if values["epoch"] is not None:
-            self.pace.within(job, values["epoch"], done / of, of / rate if rate else None)
+            self.estimate.within(job, values["epoch"], done / of, of / rate if rate else None)
         elif rate:
-            self.pace.predicting(job, (of - done) / rate, of)
+            self.estimate.predicting(job, (of - done) / rate, of)
         line = step_line(job, **values)
         self.show(line)
         now = time.monotonic()
@@ -102,7 +102,7 @@ class Watcher:
 
     def after_epoch(self, event: Event) -> None:
         job, done = event.job, int(event.values["epochs_done"])
-        self.pace.epoch(job, done, event.values.get("seconds"))
+        self.estimate.epoch(job, done, event.values.get("seconds"))
         accuracy = f" acc {event.values['accuracy']:.1%}" if "accuracy" in event.values else ""
         line = f"{job.name} epoch {done}/{job.last_epoch} loss {event.values['loss']:.3f}{accuracy}"
         self.show(line)
@@ -111,7 +111,7 @@ class Watcher:
 
     def after_job(self, event: Event) -> None:
         self.finished += 1
-        self.pace.finished(event.job)
+        self.estimate.finished(event.job)
         self.bar.update()
         failed = event.kind != "done"
         if failed:
@@ -119,13 +119,13 @@ class Watcher:
         if failed or not (self.live or self.quiet):
             state = {"done": "done", "failed": "FAILED: "}.get(event.kind, "") + event.values.get("reason", "")
             eta = self.eta() if self.finished < len(self.jobs) else ""
-            said = ", ".join(filter(None, [state, eta]))
-            self.say(f"[{self.finished}/{len(self.jobs)}] {event.job.name}: {said}")
+            text = ", ".join(filter(None, [state, eta]))
+            self.say(f"[{self.finished}/{len(self.jobs)}] {event.job.name}: {text}")
         if failed and self.fail_fast:
             raise Stop
 
     def beside_another(self) -> None:
-        """Said once, however many jobs it holds."""
+        """Say once that another process works on some of the jobs, however many it has."""
         if not self.shared and not self.quiet:
             self.say("another process works on some of these jobs; waiting for what it does")
         self.shared = True
@@ -138,7 +138,7 @@ class Watcher:
 
 
 def step_line(job: Job, epoch: int | None, done: int, of: int, rate: float) -> str:
-    """Where a job stands within an epoch, or in a split that it predicts."""
+    """Return a line that says where a job stands within an epoch, or in a split that it predicts."""
     place = (
         f"predicting, batch {done}/{of}" if epoch is None else f"epoch {epoch + 1}/{job.last_epoch} step {done}/{of}"
     )

@@ -1,4 +1,4 @@
-"""Finding a Ray, or starting one."""
+"""Connect to a Ray cluster, or start one."""
 
 import os
 import socket
@@ -7,17 +7,17 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmark.errors import Unreachable, UserError, brief
-from benchmark.interrupts import raised_termination
+from benchmark.base.errors import Unreachable, UserError, brief
+from benchmark.base.files import ROOT
+from benchmark.base.signals import raised_termination
 
 CONNECT_SECONDS = 5.0
-ROOT = Path(__file__).resolve().parent.parent
 TOKEN = Path("~/.ray/auth_token")
 
 
 @contextmanager
 def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
-    """Ray: a local one of its own (`local`), a cluster of this machine (`auto`) or one at an address."""
+    """Yield Ray, connected to its own local cluster (`local`), to that of this machine (`auto`) or to an address."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address.startswith("ray://") and TOKEN.expanduser().is_file():  # by itself Ray uses it only without ray://
         os.environ.setdefault("RAY_AUTH_MODE", "token")
@@ -45,7 +45,7 @@ def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
 
 
 def reachable(address: str) -> str:
-    """Ray itself would try for minutes."""
+    """Return an address that answers. Ray itself would try for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if port.isdigit():
         try:

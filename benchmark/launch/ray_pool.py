@@ -1,24 +1,25 @@
-"""The same jobs on a Ray cluster. Ray places work and says when it ended; what is finished, the store says."""
+"""Run jobs on a Ray cluster. Ray places them and says when they ended; the store says what is finished."""
 
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmark.ahead import cores
-from benchmark.attempts import Attempts, workplace
-from benchmark.code import core_hash
-from benchmark.devices import default_device
-from benchmark.errors import Unreachable, UserError, brief
-from benchmark.files import HOST, say
-from benchmark.jobs import Job
-from benchmark.launch import POLL_SECONDS, Asked, Event, Kind, Waiting, outcome
-from benchmark.pool import Mourning, printed_to
-from benchmark.remote import Mirror, patience
-from benchmark.runner import Context
-from benchmark.store import LOG
+from benchmark.base.errors import Unreachable, UserError, brief
+from benchmark.base.files import HOST, say
+from benchmark.base.prefetch import cores
+from benchmark.data.devices import default_device
+from benchmark.jobs.code_version import core_hash
+from benchmark.jobs.job import Job
+from benchmark.launch.attempts import Attempts, workplace
+from benchmark.launch.queue import POLL_SECONDS, Asked, Event, Kind, Waiting
+from benchmark.launch.supervise import outcome
+from benchmark.launch.workers import RetryPolicy, printed_to
+from benchmark.store.mirror import Mirror, tolerate_outage
+from benchmark.store.store import LOG
+from benchmark.train.run_job import Context
 
-Told = tuple[str, Kind, dict[str, Any]]
+Report = tuple[str, Kind, dict[str, Any]]
 """Attempt, kind and values of an event."""
 MORE = 4
 SILENT_SECONDS = 60.0
@@ -27,30 +28,30 @@ NODE_WORDS = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
 
 
 class Board:
-    """Where workers report, and where they read whether a person wants to stop; an actor of Ray's."""
+    """A Ray actor to which workers report, and which tells them whether a person wants to stop."""
 
     def __init__(self) -> None:
-        self.events: list[Told] = []
+        self.events: list[Report] = []
         self.stopping = False
 
     def tell(self, attempt: str, kind: Kind, values: dict[str, Any]) -> bool:
         self.events.append((attempt, kind, values))
         return self.stopping
 
-    def drain(self, stopping: bool) -> list[Told]:
+    def drain(self, stopping: bool) -> list[Report]:
         found, self.events, self.stopping = self.events, [], stopping
         return found
 
 
 def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board: Any) -> tuple[str, dict[str, Any]]:
-    """In a worker of Ray's: returns the word for how it ended, and the reason."""
+    """Run a job in a worker of Ray's. Return how it ended, and the reason."""
     import ray
 
     place: Any = ray.get_runtime_context()
     assigned = place.get_assigned_resources()
     device = default_device() if "GPU" in assigned else "cpu"
     context = replace(context, jobs_per_device=neighbours(assigned))
-    told(board, attempt, "started", {})
+    report_event(board, attempt, "started", {})
     if code != code_of(job, context):
         return "failed", {"reason": f"{HOST} has another version of the code; install the same on every node"}
     stopping = False
@@ -61,7 +62,7 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
             if event.kind != "step":
                 with suppress(Unreachable):  # it goes with the next
                     send()
-            stopping = told(board, attempt, event.kind, event.values)
+            stopping = report_event(board, attempt, event.kind, event.values)
 
         event = outcome(job, context, device, watch, lambda: stopping)
         send()
@@ -70,8 +71,8 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
     return event.kind, event.values
 
 
-def told(board: Any, *event: Any) -> bool:
-    """Whether to stop. Not by `ray.get`, which gives this task's cores to another while it waits."""
+def report_event(board: Any, *event: Any) -> bool:
+    """Report an event; return whether to stop. `ray.get` would give this task's cores to another while it waits."""
     return bool(board.tell.remote(*event).future().result())
 
 
@@ -90,7 +91,7 @@ class Running:
 
 @dataclass
 class RayPool:
-    """Submits what is ready, and publishes what has ended."""
+    """Submits jobs that are ready, and publishes those that have ended."""
 
     ray: Any
     context: Context
@@ -108,7 +109,7 @@ class RayPool:
         self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         self.has_gpus = self.gpus and any(node.get("GPU", 0) for node in self.nodes)
         self.attempts = Attempts(self.context.store, self.mirror)
-        self.mourning = Mourning(self.context, self.waiting, self.retries)
+        self.retry_policy = RetryPolicy(self.context, self.waiting, self.retries)
         self.board = self.ray.remote(num_cpus=0, scheduling_strategy=here(self.ray))(Board).remote()
         self.task = self.ray.remote(max_retries=0)(run_attempt)
         self.moved = time.monotonic()
@@ -133,21 +134,21 @@ class RayPool:
         ready, _ = self.ray.wait(list(self.running), timeout=POLL_SECONDS) if self.running else ([], [])
         self.listen(stopping)
         self.ended += [self.outcome(self.running.pop(reference), reference) for reference in ready]
-        self.settle()
+        self.publish_ended()
         self.look_for_room()
         if not self.running:
             time.sleep(POLL_SECONDS)  # for what another process does
 
     def submit(self) -> None:
-        """In their order, and not many more than can run: a job that waits is claimed all the same."""
+        """Submit ready jobs in their order, not many more than can run: a job that waits is claimed all the same."""
         while len(self.running) < 2 * self.room() + MORE and (job := self.waiting.take()) is not None:
             claim = ExitStack()
             if not claim.enter_context(self.context.store.claim(job.folder)):
                 claim.close()
-                self.waiting.hear(Event("busy", job))
+                self.waiting.handle(Event("busy", job))
                 continue
             attempt = ""
-            with patience():
+            with tolerate_outage():
                 attempt = self.attempts.begin(job)
             if not attempt:
                 claim.close()
@@ -158,17 +159,17 @@ class RayPool:
             self.running[reference] = Running(job, attempt, claim)
 
     def recall(self) -> None:
-        """What has not begun need not begin and stop."""
+        """Cancel the attempts that have not begun."""
         for reference, running in list(self.running.items()):
             if not running.started:
                 del self.running[reference]
                 self.ray.cancel(reference, force=True)
-                with patience():
-                    self.give_back(running)
-                self.waiting.hear(Event("stopped", running.job))
+                with tolerate_outage():
+                    self.release(running)
+                self.waiting.handle(Event("stopped", running.job))
 
     def resources(self, job: Job) -> dict[str, Any]:
-        """What Ray is to set aside for a job."""
+        """Return the resources that Ray is to reserve for a job."""
         wanted, ranks = job.task.resources, 1 if job.needs else self.context.gpus_per_job
         found: dict[str, Any] = {"num_cpus": ranks * (wanted.cpus or job.task.threads)}
         if self.has_gpus and wanted.gpus:
@@ -178,7 +179,7 @@ class RayPool:
         return found
 
     def check_fits(self) -> None:
-        """A job that no node can hold would wait for ever."""
+        """Refuse a job that no node can hold: it would wait for ever."""
         for job in {(job.task.name, bool(job.needs)): job for job in self.waiting.jobs}.values():
             if job.task.sync_batchnorm and self.context.gpus_per_job > 1 and not self.has_gpus:
                 raise UserError(f"sync_batchnorm of {job.task.name} needs GPUs, and the cluster has none")
@@ -191,19 +192,19 @@ class RayPool:
                 )
 
     def room(self) -> int:
-        """Jobs that the cluster may hold at a time, by its cores."""
+        """Return how many jobs the cluster can hold at a time, by its cores."""
         return int(self.ray.cluster_resources().get("CPU", 0))
 
     def listen(self, stopping: bool) -> None:
-        """What happens in attempts that still count."""
+        """Handle the events of attempts that still count."""
         current = {running.attempt: running for running in self.running.values()}
         for attempt, kind, values in self.ray.get(self.board.drain.remote(stopping)):
             if attempt in current:
                 job, current[attempt].started = current[attempt].job, True
                 if values.get("epochs_done") in job.snapshots:
-                    with patience():
+                    with tolerate_outage():
                         self.attempts.publish_snapshots(attempt, job)
-                self.waiting.hear(Event(kind, job, values))
+                self.waiting.handle(Event(kind, job, values))
 
     def outcome(self, running: Running, reference: Any) -> tuple[Running, Event]:
         try:
@@ -214,33 +215,33 @@ class RayPool:
             kind, values = "failed", {"reason": f"its worker was lost ({type(error).__name__})", "died": True}
         return running, Event(kind, running.job, values)
 
-    def settle(self) -> None:
-        """However it ended, what is there is published, and given back."""
+    def publish_ended(self) -> None:
+        """Publish what ended attempts have left, however they ended, and release their jobs."""
         for running, event in list(self.ended):
-            with patience():
-                self.give_back(running)
+            with tolerate_outage():
+                self.release(running)
                 self.ended.remove((running, event))
                 self.pass_on(event)
 
     def pass_on(self, event: Event) -> None:
         job, store = event.job, self.context.store
         if event.values.get("died"):
-            self.mourning.mourn(job, event.values["reason"], recorded=event.values.get("device_lost", False))
+            self.retry_policy.on_death(job, event.values["reason"], recorded=event.values.get("device_lost", False))
         elif event.kind == "done" and not job.until and not store.has_record(job.folder):
             reason = f"nothing of it is in '{store.root}': let all nodes share that folder, or use a URL"
-            self.waiting.hear(Event("failed", job, {"reason": reason}))
+            self.waiting.handle(Event("failed", job, {"reason": reason}))
         else:
-            self.waiting.hear(event)
+            self.waiting.handle(event)
 
     def look_for_room(self) -> None:
-        """Say so where nothing goes on: Ray itself waits in silence for a node that may never come."""
+        """Say so when no job can begin: Ray itself waits in silence for a node that may never come."""
         if self.ended or not self.running or any(running.started for running in self.running.values()):
             self.moved = time.monotonic()
         elif time.monotonic() - self.moved > SILENT_SECONDS:
             self.moved = time.monotonic()
             say(f"no node of the cluster has room for {next(iter(self.running.values())).job.name}; waiting")
 
-    def give_back(self, running: Running) -> None:
+    def release(self, running: Running) -> None:
         self.attempts.publish(running.attempt)
         if running.job.folder not in self.context.awaited:
             self.context.store.tidy(running.job.folder)
@@ -251,17 +252,17 @@ class RayPool:
             with suppress(Exception):
                 self.ray.cancel(reference, force=True)
         for running in (*self.running.values(), *(running for running, _ in self.ended)):
-            with patience():
-                self.give_back(running)
+            with tolerate_outage():
+                self.release(running)
 
 
 def here(ray: Any) -> Any:
-    """On the node of this process: what lies there outlives every other."""
+    """Return the strategy that places an actor on the node of this process, which outlives every other."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
 
 
 def neighbours(assigned: dict[str, float]) -> int:
-    """Jobs that may share this one's device, itself included."""
+    """Return how many jobs may share this one's device, itself included."""
     return max(1, int(1 / assigned["GPU"] if "GPU" in assigned else cores() / assigned["CPU"]))

@@ -1,18 +1,18 @@
-"""Before a run: what is damaged is moved aside, and so computed again; what other code made, if that is asked for."""
+"""Move aside results that must be computed again: damaged ones, and on request those that other code made."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmark.jobs import Job
-from benchmark.stale import installed_torch, reasons
-from benchmark.store import Store
+from benchmark.jobs.job import Job
+from benchmark.store.stale import installed_torch, stale_reasons
+from benchmark.store.store import Store
 
 Tell = Callable[[str], None]
 
 
 def set_damaged_aside(jobs: Iterable[Job], store: Store, tell: Tell) -> None:
-    """Every checksum of these jobs and of their trunks, but for those that another process is working on."""
+    """Check every checksum of these jobs and their trunks, and move aside what is damaged and not in use."""
     trunks = (job.trunk.snapshot_folder for job in jobs if job.trunk is not None)
     folders = list(dict.fromkeys([*(job.folder for job in jobs), *trunks]))
     with ThreadPoolExecutor() as pool:
@@ -31,10 +31,10 @@ def repair(folder: Path, store: Store, tell: Tell) -> None:
 
 
 def stale_jobs(jobs: Iterable[Job], store: Store) -> list[Job]:
-    """Finished ones that this code and this torch would not have made just so."""
+    """Return the finished jobs that other code or another torch has made."""
     torch = installed_torch()
     read = ((job, store.read_record(job.folder)) for job in jobs)
-    return [job for job, record in read if record is not None and reasons(record, job.code, torch)]
+    return [job for job, record in read if record is not None and stale_reasons(record, job.code, torch)]
 
 
 def set_stale_aside(jobs: Sequence[Job], store: Store) -> None:

@@ -1,6 +1,6 @@
-"""A job on several ranks, started by torchrun: as a function, in a process that lives as long as the job.
+"""Run a job on several ranks, started by torchrun in a process that lives as long as the job.
 
-The process that runs the job hears what the first rank reports, and answers. Whichever of them dies, all end.
+The process that runs the job receives what the first rank reports, and answers. If any of them dies, all end.
 """
 
 import copy
@@ -28,14 +28,14 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from benchmark.ahead import watch_parent
-from benchmark.devices import BACKENDS, enter, has_streams
-from benchmark.jobs import Job
-from benchmark.pulse import Interrupted, Report, silent
-from benchmark.ranks import Team
-from benchmark.runner import Context, run_job
-from benchmark.store import LOG
-from benchmark.trainer import Diverged
+from benchmark.base.prefetch import watch_parent
+from benchmark.data.devices import BACKENDS, enter, has_streams
+from benchmark.jobs.job import Job
+from benchmark.store.store import LOG
+from benchmark.train.distributed import Team
+from benchmark.train.pulse import Interrupted, Report, silent
+from benchmark.train.run_job import Context, run_job
+from benchmark.train.trainer import Diverged
 
 SILENCE = timedelta(minutes=10)
 """How long a rank waits for another that has stopped without dying."""
@@ -47,7 +47,7 @@ class RankLost(RuntimeError):
     """One of the processes that computed a job together is gone, and so are the others."""
 
 
-class Elsewhere(Exception):
+class RemoteTraceback(Exception):
     """The traceback of another process: the cause of what is raised here in its place."""
 
 
@@ -72,35 +72,37 @@ class Lost:
 
 
 def run_on_ranks(job: Job, context: Context, device: torch.device, report: Report, *, beat: Report = silent) -> None:
-    """`run_job` by as many ranks as the context says, on this device and those that follow. It ends in the same ways,
-    or with RankLost."""
+    """Do what `run_job` does by as many ranks as the context says, on this device and those that follow.
+
+    It ends in the same ways, or with RankLost.
+    """
     ended, lost = None, None
     with started(job, context) as connection, suppress(EOFError, ConnectionError):
         connection.send((job, context, device))
         while True:
-            said = connection.recv()
-            if isinstance(said, Ended):
-                ended = ended or said  # others fail because one has failed
-            elif isinstance(said, Lost):
-                lost = said
+            message = connection.recv()
+            if isinstance(message, Ended):
+                ended = ended or message  # others fail because one has failed
+            elif isinstance(message, Lost):
+                lost = message
             else:
-                is_beat, values = said
+                is_beat, values = message
                 connection.send(bool((beat if is_beat else report)(values)))
     if ended is None or (lost is not None and lost.died and not ended.is_common()):
         raise RankLost(lost.reason if lost else "its ranks ended without a word")
     if ended.error is not None:
-        raise ended.error from (Elsewhere(ended.text) if ended.text else None)
+        raise ended.error from (RemoteTraceback(ended.text) if ended.text else None)
 
 
 @contextmanager
 def started(job: Job, context: Context) -> "Iterator[Connection[Any, Any]]":
-    """The process that starts the ranks, in a session of its own, where no Ctrl-C reaches it. It ends with this one."""
+    """Start the process that starts the ranks, in its own session that no Ctrl-C reaches. It ends with this one."""
     ours, theirs = Pipe()
     log = context.store.root / job.folder / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-c", "from benchmark.torchrun import agent; agent()", str(theirs.fileno())],
+            [sys.executable, "-P", "-c", f"from {__name__} import agent; agent()", str(theirs.fileno())],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.PIPE,
@@ -121,7 +123,7 @@ def started(job: Job, context: Context) -> "Iterator[Connection[Any, Any]]":
 
 
 def agent() -> None:
-    """The life of the process that starts the ranks and watches over them."""
+    """Start the ranks and watch over them: all that their parent process does."""
     threading.Thread(target=end_with_input, daemon=True).start()
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
     job, context, device = connection.recv()
@@ -145,7 +147,7 @@ def agent() -> None:
 
 
 def end_with_input() -> None:
-    """Whoever started this process holds its input open. What SIGTERM does here ends the ranks too."""
+    """End this process, and so the ranks, when the one that started it closes its input."""
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -158,7 +160,7 @@ def how_it_ended(failure: ProcessFailure) -> str:
 
 
 def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, first: torch.device) -> None:
-    """The life of a rank."""
+    """Run the job as one of its ranks: all that a rank process does."""
     watch_parent()
     faulthandler.enable()
     ranks = Team(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
@@ -174,7 +176,7 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
 
     ended = Ended()
     try:
-        context = replace(context, onlooker=not ranks.is_first)
+        context = replace(context, read_only=not ranks.is_first)
         run_job(job, context, device, partial(tell, False), ranks, beat=partial(tell, True))
     except Exception as error:
         ended = Ended(sendable(error), f"rank {ranks.rank} of {ranks.size}: {traceback.format_exc()}")
@@ -188,7 +190,7 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
 
 
 def sendable(error: Exception) -> Exception:
-    """Itself, or its words where the process that hears it may not know its class."""
+    """Return the error itself, or its text where the process that receives it may not know its class."""
     known = type(error).__module__.partition(".")[0] in ("benchmark", "builtins", "torch")
     try:
         return copy.copy(error) if known else RuntimeError(f"{type(error).__name__}: {error}")

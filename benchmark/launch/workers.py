@@ -1,4 +1,4 @@
-"""Worker processes that are handed one job at a time."""
+"""Run jobs in worker processes, one job at a time in each."""
 
 import contextlib
 import faulthandler
@@ -14,12 +14,13 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from benchmark.ahead import watch_parent
-from benchmark.interrupts import ignored_interrupts
-from benchmark.jobs import Job
-from benchmark.launch import ENDS, POLL_SECONDS, Asked, Event, Waiting, run_watched
-from benchmark.runner import Context
-from benchmark.store import LOG, Store
+from benchmark.base.prefetch import watch_parent
+from benchmark.base.signals import ignored_interrupts
+from benchmark.jobs.job import Job
+from benchmark.launch.queue import ENDS, POLL_SECONDS, Asked, Event, Waiting
+from benchmark.launch.supervise import run_watched
+from benchmark.store.store import LOG, Store
+from benchmark.train.run_job import Context
 
 SPAWN = multiprocessing.get_context("spawn")
 """A forked copy of a process that has computed on several threads hangs."""
@@ -30,16 +31,16 @@ SECONDS_TO_END = 10.0
 
 
 @dataclass
-class Mourning:
-    """What becomes of jobs whose process died."""
+class RetryPolicy:
+    """Decides what becomes of jobs whose process died."""
 
     context: Context
     waiting: Waiting
     retries: int = 0
     deaths: Counter[Path] = field(default_factory=Counter)
 
-    def mourn(self, job: Job, reason: str, *, recorded: bool = False) -> None:
-        """Try it again, or record what is known of the death, unless it has said so itself."""
+    def on_death(self, job: Job, reason: str, *, recorded: bool = False) -> None:
+        """Try the job again, or let it fail. Record what is known of the death, unless the job did so itself."""
         self.deaths[job.folder] += 1
         if self.deaths[job.folder] <= self.retries:
             self.waiting.postpone(job)
@@ -62,13 +63,13 @@ class Worker:
     connection: "Connection[Any, Any]"
     device: str
     job: Job | None = None
-    told: bool = False
-    """Whether it has been asked to stop."""
+    asked_to_stop: bool = False
+    """Whether it was asked to stop."""
 
 
 @dataclass
 class Pool:
-    """One that dies is replaced, and its job is tried again, as often as `retries` says."""
+    """The workers. One that dies is replaced, and its job is tried again as often as `retries` says."""
 
     context: Context
     waiting: Waiting
@@ -77,7 +78,7 @@ class Pool:
     workers: list[Worker] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.mourning = Mourning(self.context, self.waiting, self.retries)
+        self.retry_policy = RetryPolicy(self.context, self.waiting, self.retries)
 
     def run(self, devices: Sequence[str]) -> None:
         try:
@@ -88,7 +89,7 @@ class Pool:
             self.stop()
 
     def turn(self) -> None:
-        """Hand out what can be begun, then listen for a while."""
+        """Hand out jobs that can begin, then wait a moment for events."""
         if self.asked():
             self.ask_to_stop()
         else:
@@ -112,7 +113,7 @@ class Pool:
         return Worker(process, ours, device)
 
     def hand_out(self) -> None:
-        """Give every idle worker a job, as far as some are ready."""
+        """Give a ready job to each idle worker, as long as there are some."""
         for index, worker in enumerate(self.workers):
             job = None if worker.job else self.waiting.take()
             if job is not None:
@@ -123,29 +124,31 @@ class Pool:
                     worker.connection.send(job)
 
     def ask_to_stop(self) -> None:
-        """A message to a worker that has a job can mean nothing else."""
+        """Ask the busy workers to stop. A message to one that has a job can mean nothing else."""
         if not self.busy():
             raise KeyboardInterrupt
         for worker in self.busy():
-            if not worker.told:
-                worker.told = True
+            if not worker.asked_to_stop:
+                worker.asked_to_stop = True
                 with contextlib.suppress(OSError):
                     worker.connection.send(None)
 
     def attend(self, worker: Worker) -> Worker:
-        """Pass on what a worker says; one that died is replaced."""
+        """Handle the event that a worker sent; replace one that died."""
         try:
             event: Event | None = worker.connection.recv() if worker.connection.poll() else None
         except (EOFError, OSError):
             event = None
         if event is None:
-            return self.mourned(worker)
+            return self.after_death(worker)
         if event.kind in IDLE:
             worker.job = None
         if event.values.get("died"):
-            self.mourning.mourn(event.job, event.values["reason"], recorded=event.values.get("device_lost", False))
+            self.retry_policy.on_death(
+                event.job, event.values["reason"], recorded=event.values.get("device_lost", False)
+            )
         else:
-            self.waiting.hear(event)
+            self.waiting.handle(event)
         return self.replace(worker) if event.values.get("device_lost") and self.waiting.jobs else worker
 
     def replace(self, dead: Worker) -> Worker:
@@ -153,12 +156,12 @@ class Pool:
         dead.connection.close()
         return self.start(dead.device)
 
-    def mourned(self, dead: Worker) -> Worker:
-        """A successor for a worker that died, if there is work for one."""
+    def after_death(self, dead: Worker) -> Worker:
+        """Decide what becomes of a dead worker's job. Return a new worker if there is work for one."""
         job, dead.job = dead.job, None
         dead.process.join()
         if job is not None:
-            self.mourning.mourn(job, death_of(dead.process.exitcode))
+            self.retry_policy.on_death(job, death_of(dead.process.exitcode))
         return self.replace(dead) if self.waiting.jobs else dead
 
     def stop(self) -> None:
@@ -172,6 +175,7 @@ class Pool:
 
 
 def death_of(exit_code: int | None) -> str:
+    """Describe in words how a worker process ended."""
     if exit_code is None or exit_code >= 0:
         return f"its worker process died (exit code {exit_code})"
     number = -exit_code
@@ -187,7 +191,7 @@ def log_tail(store: Store, folder: Path) -> str:
 
 
 def work(connection: "Connection[Any, Any]", context: Context, device: str) -> None:
-    """The life of a worker process. It ends with its parent, however that ends; what is saved stays."""
+    """Run the jobs that the parent sends: all that a worker process does. It ends with its parent."""
     watch_parent()
     faulthandler.enable()
 
@@ -211,7 +215,7 @@ def work(connection: "Connection[Any, Any]", context: Context, device: str) -> N
 
 
 def print_to(path: Path) -> None:
-    """From here on all that this process prints, be it from C or at its death, goes to a file."""
+    """Send all that this process prints from here on to a file, also what C code prints or what it says as it dies."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         sys.stdout.flush()
@@ -222,7 +226,7 @@ def print_to(path: Path) -> None:
 
 @contextlib.contextmanager
 def printed_to(path: Path) -> Iterator[None]:
-    """The same for a while, in a process that is not ours alone."""
+    """Do the same for a while, in a process that is not ours alone."""
     before = [os.dup(number) for number in (1, 2)]
     print_to(path)
     try:

@@ -1,4 +1,4 @@
-"""Prediction + labels → the measures of a record. Pure numpy: repeated at any time from stored predictions."""
+"""Compute the measures of a record from prediction and labels. Pure numpy: can be repeated from stored predictions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark import metrics
-from benchmark.prediction import Evidence
-from benchmark.scores import Confidence, as_public_codes
-from benchmark.units import counted
+from benchmark.base.units import counted
+from benchmark.measure import metrics
+from benchmark.measure.prediction import Evidence
+from benchmark.measure.scores import Confidence, as_public_codes
 
 CLASS_COVERAGES = (90, 80, 70, 50)
-"""In per cent: where a record says what is kept of each class."""
+"""In per cent: the coverages at which a record keeps the share of each class."""
 
 
 def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, Any]:
-    """What a record keeps of a run: metrics of the classifier and of each score, and the oracle where there is one."""
+    """Return what a record keeps of a run: metrics of the classifier, of each score, and of the oracle if known."""
     logits, labels = evidence.prediction.logits, evidence.labels
     measured: dict[str, Any] = {
         "classifier": metrics.classifier_metrics(logits, labels),
@@ -30,9 +30,9 @@ def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, A
 
 
 def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, dict[str, Any]]:
-    """Metrics and risk curve of each score.
+    """Return the metrics and the risk curve of each score.
 
-    Where the posterior is known, the posterior-expected risk (mean of 1 − P(ŷ|x) over kept images) stands beside.
+    Where the posterior is known, add the posterior-expected risk (mean of 1 − P(ŷ|x) over kept images).
     """
     predicted, posterior = evidence.prediction.logits.argmax(axis=1), evidence.posterior
     error = (predicted != evidence.labels).astype(np.float64)
@@ -56,7 +56,7 @@ def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict
 def measure_classes(
     confidence: Confidence, labels: NDArray[np.int64], num_classes: int
 ) -> dict[str, list[float | None]]:
-    """What is kept of each class at a few coverages, by the coverage in per cent."""
+    """Return the share kept of each class at a few coverages, by the coverage in per cent."""
     found = {c: metrics.class_coverage(confidence, labels, num_classes, c / 100) for c in CLASS_COVERAGES}
     return {f"{c}": [None if np.isnan(x) else round(float(x), 6) for x in each] for c, each in found.items()}
 
@@ -78,7 +78,7 @@ def measure_score(
 
 
 def measure_oracle(posterior: NDArray[np.float64], labels: NDArray[np.int64]) -> dict[str, Any]:
-    """The Bayes class ranked by Bayes confidence: no method's expected risk lies below it at any coverage."""
+    """Measure the Bayes class ranked by Bayes confidence: no method's expected risk is lower at any coverage."""
     error = (posterior.argmax(axis=1) != labels).astype(np.float64)
     confidence = posterior.max(axis=1)
     return measure_score(confidence, error, 1 - confidence) | metrics.percentile_curves(confidence, error)

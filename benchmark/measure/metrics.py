@@ -18,7 +18,7 @@ CURVE_COVERAGES: Array = np.arange(201) / 200
 
 
 def ranked_loss(confidence: ArrayLike, loss: ArrayLike) -> Array:
-    """Losses from the most to the least confident sample, each tied block replaced by its mean."""
+    """Return the losses from the most to the least confident sample, each tied block replaced by its mean."""
     confidence, loss = np.asarray(confidence), np.asarray(loss, dtype=np.float64)
     order = np.argsort(-confidence, kind="stable")
     ranked, values = loss[order], confidence[order]
@@ -30,17 +30,17 @@ def ranked_loss(confidence: ArrayLike, loss: ArrayLike) -> Array:
 
 
 def risk_curve(ranked: Array) -> Array:
-    """R_k = (1/k) Σ_{i≤k} ℓ_(i) for k = 1..n, from `ranked_loss`."""
+    """Return R_k = (1/k) Σ_{i≤k} ℓ_(i) for k = 1..n, from `ranked_loss`."""
     return np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
 
 
 def kept(coverage: ArrayLike, n: int) -> NDArray[np.int64]:
-    """k = ⌈c·n − 1e-9⌉, at least 1: the coverage reached is never below the one asked for."""
+    """Return k = ⌈c·n − 1e-9⌉, at least 1: the coverage reached is never below the one asked for."""
     return np.maximum(1, np.ceil(np.asarray(coverage) * n - 1e-9)).astype(np.int64)
 
 
 def selective_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> Array:
-    """Mean loss of the ⌈c·n⌉ most confident samples, for one coverage in [0, 1] or many.
+    """Return the mean loss of the ⌈c·n⌉ most confident samples, for one coverage in [0, 1] or many.
 
     >>> selective_risk([0.9, 0.8, 0.8, 0.1], [0, 1, 0, 1], [0.5, 1.0])
     array([0.25, 0.5 ])
@@ -53,7 +53,7 @@ def risk_at(ranked: Array, coverage: ArrayLike) -> Array:
 
 
 def kept_weights(confidence: ArrayLike, coverage: float) -> Array:
-    """How far each sample is kept at a coverage: 1 or 0, and in the tied block at the threshold the same share."""
+    """Return how much of each sample is kept: 1 or 0, and one equal share in the tied block at the threshold."""
     confidence = np.asarray(confidence)
     count = int(kept(coverage, len(confidence)))
     threshold = np.sort(confidence)[len(confidence) - count]
@@ -62,7 +62,7 @@ def kept_weights(confidence: ArrayLike, coverage: float) -> Array:
 
 
 def class_coverage(confidence: ArrayLike, labels: ArrayLike, num_classes: int, coverage: float) -> Array:
-    """The share of each class that is kept where so much is kept of all; NaN for a class without samples."""
+    """Return the share kept of each class at a coverage of all samples; NaN for a class without samples."""
     labels = np.asarray(labels)
     counts = np.bincount(labels, minlength=num_classes)
     kept_of = np.bincount(labels, kept_weights(confidence, coverage), minlength=num_classes)
@@ -70,7 +70,7 @@ def class_coverage(confidence: ArrayLike, labels: ArrayLike, num_classes: int, c
 
 
 def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> tuple[Array, Array]:
-    """Risk, and coverage really kept, by the rule of the public codes.
+    """Return the risk and the coverage really kept, by the rule of the public codes.
 
     It keeps everything at or above the (1−c) percentile, interpolated linearly. A tied block is kept whole, so more
     than c·n may be kept.
@@ -85,7 +85,7 @@ def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike)
 
 
 def aurc(confidence: ArrayLike, loss: ArrayLike) -> float:
-    """AURC = (1/n) Σ_k R_k: mean selective risk over all coverages."""
+    """Return AURC = (1/n) Σ_k R_k: the mean selective risk over all coverages."""
     return mean_risk(ranked_loss(confidence, loss))
 
 
@@ -94,19 +94,19 @@ def mean_risk(ranked: Array) -> float:
 
 
 def optimal_aurc(num_errors: int, n: int) -> float:
-    """AURC of a perfect ranking with E errors: [E − (n−E)(H_n − H_{n−E})]/n."""
+    """Return the AURC of a perfect ranking with E errors: [E − (n−E)(H_n − H_{n−E})]/n."""
     harmonic = (1 / np.arange(n - num_errors + 1, n + 1)).sum()
     return float((num_errors - (n - num_errors) * harmonic) / n)
 
 
 def e_aurc(confidence: ArrayLike, error: ArrayLike) -> float:
-    """AURC above the best that the same errors allow (finite-sample optimum); error is 0 or 1."""
+    """Return the AURC minus the best that the same errors allow (finite-sample optimum); error is 0 or 1."""
     error = np.asarray(error)
     return aurc(confidence, error) - optimal_aurc(int(error.sum()), len(error))
 
 
 def augrc(confidence: ArrayLike, loss: ArrayLike) -> float:
-    """∫ G dc with G_k = (1/n) Σ_{i≤k} ℓ_(i), by trapezoids from (0, 0) (Traub et al., NeurIPS 2024)."""
+    """Return ∫ G dc with G_k = (1/n) Σ_{i≤k} ℓ_(i), by trapezoids from (0, 0) (Traub et al., NeurIPS 2024)."""
     return mean_generalised_risk(ranked_loss(confidence, loss))
 
 
@@ -117,7 +117,7 @@ def mean_generalised_risk(ranked: Array) -> float:
 
 
 def failure_auroc(confidence: ArrayLike, error: ArrayLike) -> float:
-    """P(a correct sample is more confident than a wrong one), ties half; NaN if there is only one kind."""
+    """Return P(a correct sample is more confident than a wrong one), ties half; NaN if there is only one kind."""
     error = np.asarray(error, dtype=bool)
     correct, wrong = int((~error).sum()), int(error.sum())
     if not correct or not wrong:
@@ -127,12 +127,12 @@ def failure_auroc(confidence: ArrayLike, error: ArrayLike) -> float:
 
 
 def augrc_of(auroc: float, accuracy: float) -> float:
-    """AUGRC = (1 − AUROC)·acc·(1 − acc) + ½(1 − acc)², exact with ties at half credit."""
+    """Return AUGRC = (1 − AUROC)·acc·(1 − acc) + ½(1 − acc)², exact with ties at half credit."""
     return (1 - auroc) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
 
 
 def split_gain(base_auroc: float, base_accuracy: float, auroc: float, accuracy: float) -> tuple[float, float]:
-    """The fall of AUGRC against a base, as (ranking, classifier), which sum to it.
+    """Return the fall of AUGRC against a base as two parts, (ranking, classifier), which sum to it.
 
     The first is what the ranking alone would give at the base's accuracy, the second the rest.
     """
@@ -141,14 +141,14 @@ def split_gain(base_auroc: float, base_accuracy: float, auroc: float, accuracy: 
 
 
 def marginal_risk(curve: Sequence[float], coverage: float, width: int = 5) -> float:
-    """ρ(c) = d(c·R)/dc, the risk of those at the threshold, by a difference over `width` grid steps to either side."""
+    """Return ρ(c) = d(c·R)/dc, the risk at the threshold, by a difference over `width` grid steps to either side."""
     index, last = round(coverage * (len(curve) - 1)), len(curve) - 1
     low, high = max(index - width, 0), min(index + width, last)
     return float((high * curve[high] - low * curve[low]) / (high - low))
 
 
 def sampling_variance(curve: Sequence[float], coverage: float, n: int) -> float:
-    """Variance of R(c) over test sets of n images, the network fixed: (R − 2Rρ + ρ² − c(R − ρ)²)/(n·c).
+    """Return the variance of R(c) over test sets of n images, the network fixed: (R − 2Rρ + ρ² − c(R − ρ)²)/(n·c).
 
     By the influence function of a mean above a quantile; at full coverage it is R(1 − R)/n.
     """
@@ -158,13 +158,13 @@ def sampling_variance(curve: Sequence[float], coverage: float, n: int) -> float:
 
 
 def nll(logits: ArrayLike, labels: ArrayLike) -> float:
-    """Mean −log p_y."""
+    """Return the mean −log p_y."""
     labels = np.asarray(labels)
     return float(-log_softmax(np.asarray(logits, np.float64), axis=1)[np.arange(len(labels)), labels].mean())
 
 
 def brier(logits: ArrayLike, labels: ArrayLike) -> float:
-    """Mean Σ_j (p_j − 1[y=j])², in [0, 2]."""
+    """Return the mean Σ_j (p_j − 1[y=j])², in [0, 2]."""
     labels = np.asarray(labels)
     residual = np.exp(log_softmax(np.asarray(logits, np.float64), axis=1))
     residual[np.arange(len(labels)), labels] -= 1
@@ -172,14 +172,14 @@ def brier(logits: ArrayLike, labels: ArrayLike) -> float:
 
 
 def ece(probability: ArrayLike, error: ArrayLike, bins: int = 15) -> float:
-    """Σ_b (|B_b|/n) |acc_b − conf_b| over equal-width bins (lo, hi] of the largest probability."""
+    """Return Σ_b (|B_b|/n) |acc_b − conf_b| over equal-width bins (lo, hi] of the largest probability."""
     r, correct = np.asarray(probability, np.float64), 1 - np.asarray(error, np.float64)
     index = np.clip(np.ceil(bins * r).astype(np.int64) - 1, 0, bins - 1)
     return float(np.abs(np.bincount(index, correct - r, minlength=bins)).sum() / len(r))
 
 
 def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """What does not depend on the confidence score."""
+    """Return the metrics that do not depend on the confidence score."""
     u, y = np.asarray(logits, np.float64), np.asarray(labels)
     error = u.argmax(axis=1) != y
     probability = np.exp(log_softmax(u, axis=1)).max(axis=1)
@@ -192,7 +192,7 @@ def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]
 
 
 def ranking_metrics(confidence: ArrayLike, error: Array, ranked: Array) -> dict[str, float]:
-    """What a score is judged by beside the risk–coverage curve; error is 0 or 1, `ranked` the same ranked by it."""
+    """Return the metrics of a score beside the risk–coverage curve; error is 0 or 1, `ranked` the same, ranked."""
     return {
         "aurc": mean_risk(ranked),
         "e_aurc": mean_risk(ranked) - optimal_aurc(int(error.sum()), len(error)),
@@ -203,17 +203,17 @@ def ranking_metrics(confidence: ArrayLike, error: Array, ranked: Array) -> dict[
 
 
 def top_ties(confidence: ArrayLike) -> float:
-    """Share of samples that tie for the highest confidence: above 0.001 the risk at low coverage is an average."""
+    """Return the share of samples tied at the highest confidence: above 0.001, risk at low coverage is an average."""
     confidence = np.asarray(confidence)
     return float((confidence == confidence.max()).mean())
 
 
 def percentile_curves(confidence: ArrayLike, loss: ArrayLike) -> dict[str, list[float]]:
-    """The same coverages by the rule of the public codes, and what it really keeps."""
+    """Return the risk at the same coverages by the rule of the public codes, and the coverage it really keeps."""
     risk, covered = percentile_risk(confidence, loss, CURVE_COVERAGES)
     return {"percentile_risk": risk.tolist(), "percentile_coverage": covered.tolist()}
 
 
 def curve(ranked: Array) -> Sequence[float]:
-    """Selective risk at the 201 coverages 0, 0.5, …, 100 % that every record keeps."""
+    """Return the selective risk at the 201 coverages 0, 0.5, …, 100 % that every record keeps."""
     return [float(r) for r in risk_at(ranked, CURVE_COVERAGES)]

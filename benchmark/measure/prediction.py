@@ -1,4 +1,4 @@
-"""What a trained method says about images: the value that scores and metrics are computed from."""
+"""The output of a trained method on images, from which scores and metrics are computed."""
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -27,10 +27,10 @@ Stored = Prediction[Floats]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is stored of a run on one split: what it said, what was right, and the truth where it is known."""
+    """What is stored of a run on one split: prediction, labels, and the true posterior where it is known."""
 
     prediction: Stored
     labels: NDArray[np.int64]
     posterior: NDArray[np.float64] | None = None
     ids: NDArray[np.int32] | None = None
-    """Where each image stands in its split of the data set; None in what was stored before there were ids."""
+    """The position of each image in its split of the data set; None in files from before there were ids."""

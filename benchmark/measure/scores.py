@@ -4,13 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from benchmark.prediction import Floats, Stored
+from benchmark.measure.prediction import Floats, Stored
 
 Confidence = NDArray[np.float64]
 
 
 def softmax_response(logits: Floats) -> Confidence:
-    """SR = max_j p_j, as its log-odds  u_max − log Σ_{j≠max} exp(u_j).
+    """Return SR = max_j p_j, as its log-odds  u_max − log Σ_{j≠max} exp(u_j).
 
     Strictly increasing in SR, so the ranking is the same, but without the ties that appear where the probability
     rounds to 1 (a logit gap of 17 in float32, 37 in float64).
@@ -23,14 +23,14 @@ def softmax_response(logits: Floats) -> Confidence:
 
 
 def single_softmax(outputs: Floats) -> NDArray[np.float32]:
-    """Probabilities in float32 throughout: from a logit gap of 17 on they round to 1, and tie."""
+    """Return probabilities computed in float32: from a logit gap of 17 on they round to 1, and tie."""
     u = np.asarray(outputs, dtype=np.float32)
     powers = np.exp(u - u.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
 def as_public_codes(name: str, confidence: Confidence, prediction: Stored) -> NDArray[np.float32]:
-    """The score in the precision in which the public codes rank it, softmax included."""
+    """Return the score in the precision in which the public codes rank it, softmax included."""
     if name == "SR":
         return np.asarray(single_softmax(prediction.logits).max(axis=1))
     if name == "abstention" and "abstain" in prediction.aux:
@@ -40,20 +40,20 @@ def as_public_codes(name: str, confidence: Confidence, prediction: Stored) -> ND
 
 
 def abstention(logits: Floats, abstain: Floats) -> Confidence:
-    """−log p_{k+1} with p = softmax over classes and the abstention output: log(1 + exp(logsumexp(u) − u_{k+1}))."""
+    """Return −log p_{k+1}, p = softmax over classes and abstention output: log(1 + exp(logsumexp(u) − u_{k+1}))."""
     u = np.asarray(logits, dtype=np.float64)
     gap = logsumexp(u, axis=1) - np.asarray(abstain, dtype=np.float64)
     return np.asarray(np.logaddexp(0.0, gap), dtype=np.float64)
 
 
 def margin(logits: Floats) -> Confidence:
-    """p₍₁₎ − p₍₂₎, as −log(1 − p₍₁₎ + p₍₂₎): the same ranking, without ties where p₍₁₎ rounds to 1."""
+    """Return p₍₁₎ − p₍₂₎, as −log(1 − p₍₁₎ + p₍₂₎): the same ranking, without ties where p₍₁₎ rounds to 1."""
     log_p = np.sort(log_softmax(np.asarray(logits, np.float64), axis=1), axis=1)
     return np.asarray(-np.logaddexp(logsumexp(log_p[:, :-1], axis=1), log_p[:, -2]))
 
 
 def negative_entropy(logits: Floats) -> Confidence:
-    """Σ_j p_j log p_j."""
+    """Return Σ_j p_j log p_j."""
     log_p = log_softmax(np.asarray(logits, np.float64), axis=1)
     return np.asarray((np.exp(log_p) * log_p).sum(axis=1))
 
@@ -63,19 +63,19 @@ def max_logit(logits: Floats) -> Confidence:
 
 
 def energy(logits: Floats) -> Confidence:
-    """log Σ_j exp(u_j)."""
+    """Return log Σ_j exp(u_j)."""
     return np.asarray(logsumexp(np.asarray(logits, np.float64), axis=1))
 
 
 def doctor(logits: Floats) -> Confidence:
-    """D_α = −(1−g)/g with g = Σ_j p_j²; 1 − g = Σ_j p_j(1−p_j), and 1 − p_max is the sum of the others."""
+    """Return D_α = −(1−g)/g with g = Σ_j p_j²; 1 − g = Σ_j p_j(1−p_j), and 1 − p_max is the sum of the others."""
     p = np.sort(np.exp(log_softmax(np.asarray(logits, np.float64), axis=1)), axis=1)
     rest = np.concatenate([1 - p[:, :-1], p[:, :-1].sum(axis=1, keepdims=True)], axis=1)
     return np.asarray(-(p * rest).sum(axis=1) / (p**2).sum(axis=1))
 
 
 def max_logit_pnorm(logits: Floats, p: int) -> Confidence:
-    """max_k (u_k − μ)/‖u − μ‖_p with μ the mean logit; p = 0 leaves the norm away. Does not depend on temperature."""
+    """Return max_k (u_k − μ)/‖u − μ‖_p, μ the mean logit; p = 0 omits the norm. Does not depend on temperature."""
     u = np.asarray(logits, np.float64)
     centred = u - u.mean(axis=1, keepdims=True)
     top = centred.max(axis=1)
@@ -86,7 +86,7 @@ def max_logit_pnorm(logits: Floats, p: int) -> Confidence:
 
 
 def nearest_neighbour(features: Floats, train: Floats, k: int = 50) -> Confidence:
-    """−‖f̂ − f̂₍ₖ₎‖², the distance of unit features to the k-th nearest training image."""
+    """Return −‖f̂ − f̂₍ₖ₎‖², the distance of unit features to the k-th nearest training image."""
     query, known = unit(features), unit(train)
     k = min(k, len(known))
     parts = np.array_split(query, max(1, len(query) * len(known) // 20_000_000))
@@ -100,7 +100,7 @@ def unit(features: Floats) -> NDArray[np.float64]:
 
 
 def mahalanobis(features: Floats, train: Floats, labels: NDArray[np.int64]) -> Confidence:
-    """−min_c (f−μ_c)ᵀ Σ⁺ (f−μ_c) with class means and one covariance of the training features."""
+    """Return −min_c (f−μ_c)ᵀ Σ⁺ (f−μ_c) with class means and one covariance of the training features."""
     f, known = np.asarray(features, np.float64), np.asarray(train, np.float64)
     means = np.stack([known[labels == c].mean(axis=0) for c in np.unique(labels)])
     centred = known - means[np.unique(labels, return_inverse=True)[1]]

@@ -1,4 +1,4 @@
-"""Statistics over seeds: the tests behind the markers, what they can show at a given number of runs, and intervals."""
+"""Compute statistics over seeds: the tests behind the markers, the smallest p they can reach, and intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of a two-sided test of one sample against another."""
+    """The result of a two-sided test of one sample against another."""
 
     p: float
     statistic: float
     """Rank sum of the first sample; in a paired test, of the differences in which it lies lower."""
-    lean: float
+    direction: float
     """Above 0 where the first sample lies lower, below 0 where it lies higher."""
 
 
 def exact_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided p of the rank-sum of `a` over all splits of the pooled values, ties by mid-ranks."""
+    """Return the two-sided p of the rank-sum of `a` over all splits of the pooled values, ties by mid-ranks."""
     ranks = np.rint(2 * rankdata([*a, *b])).astype(np.int64)
     return two_sided(rank_sum_ways(tuple(sorted(ranks.tolist())), len(a)), ranks[: len(a)].sum())
 
 
 @lru_cache(maxsize=256)
 def rank_sum_ways(doubled_ranks: tuple[int, ...], n: int) -> Array:
-    """How many of the subsets of n ranks have each sum: exact with and without ties, for any number of values.
+    """Count the subsets of n ranks by their sum: exact with and without ties, for any number of values.
 
     Subsets are counted by their sum, one value at a time. Without ties all cells of a table share the outcome.
     """
@@ -49,23 +49,23 @@ def rank_sum_ways(doubled_ranks: tuple[int, ...], n: int) -> Array:
 
 
 def normal_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """The normal approximation without continuity or tie correction (scipy's `ranksums`)."""
+    """Return p by the normal approximation without continuity or tie correction (scipy's `ranksums`)."""
     return float(ranksums(a, b).pvalue)
 
 
 def signed_rank_p(differences: Sequence[float]) -> float:
-    """Two-sided exact p of Wilcoxon's signed-rank test: all signs, ties by mid-ranks, zeros left out."""
-    found = np.asarray([d for d in differences if d])
-    ranks = np.rint(2 * rankdata(np.abs(found))).astype(np.int64)
+    """Return the two-sided exact p of Wilcoxon's signed-rank test: all signs, ties by mid-ranks, zeros left out."""
+    nonzero = np.asarray([d for d in differences if d])
+    ranks = np.rint(2 * rankdata(np.abs(nonzero))).astype(np.int64)
     counts = np.zeros(ranks.sum() + 1)
     counts[0] = 1
     for rank in ranks:
         counts[rank:] += counts[: len(counts) - rank].copy()
-    return two_sided(counts, ranks[found > 0].sum())
+    return two_sided(counts, ranks[nonzero > 0].sum())
 
 
 def two_sided(ways: Array, observed: int) -> float:
-    """From the number of ways to reach each value: the smaller tail twice."""
+    """Return the smaller tail twice, from the number of ways to reach each value."""
     tail = min(ways[: observed + 1].sum(), ways[observed:].sum()) / ways.sum()
     return float(min(1.0, 2 * tail))
 
@@ -87,11 +87,11 @@ TESTS = {
     "ranksums": "two-sided Wilcoxon rank-sum test, normal approximation",
     "paired": "two-sided Wilcoxon signed-rank test over seeds, exact",
 }
-"""As a caption calls them."""
+"""The tests by name, as a caption calls them."""
 
 
 def run_test(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> Outcome | None:
-    """The named test on values by seed; None where there is nothing to compare."""
+    """Run the named test on values by seed; return None where there is nothing to compare."""
     if test == "paired":
         a, b = paired(reference, other)
         return signed_rank(a, b) if len(a) else None
@@ -102,56 +102,56 @@ def run_test(test: str, reference: Mapping[int, float], other: Mapping[int, floa
     return rank_sum(p_value, a, b)
 
 
-def smallest_of(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> float:
-    """The smallest p that the named test can reach with these runs."""
+def smallest_p_for(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """Return the smallest p that the named test can reach with these runs."""
     pairs = len(set(reference) & set(other))
     n, m = (pairs, pairs) if test == "paired" else (len(reference), len(other))
     return smallest_p(n, m, test)
 
 
 def paired(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[Array, Array]:
-    """The values of the seeds that both have."""
+    """Return the values of the seeds that both have, in the same order."""
     seeds = sorted(set(a) & set(b))
     return np.asarray([a[seed] for seed in seeds]), np.asarray([b[seed] for seed in seeds])
 
 
 def smallest_p(n: int, m: int, test: str = "exact") -> float:
-    """The smallest two-sided p that n against m runs can reach: complete separation. The exact one for any test."""
+    """Return the smallest two-sided p reachable with n against m runs: complete separation. Exact for any test."""
     return min(1.0, 2 / (2 ** min(n, m) if test == "paired" else comb(n + m, n)))
 
 
 def seeds_needed(test: str, comparisons: int = 1) -> int:
-    """The number of seeds below which no marker is possible, whatever the values, Holm's correction included."""
+    """Return the number of seeds below which no marker is possible, with Holm's correction of so many comparisons."""
     return next(n for n in count(2) if smallest_p(n, n, test) * comparisons < LEVEL)
 
 
-def support(seeds: int) -> str:
-    """What so many runs of each of two columns can show, whatever their values."""
+def smallest_p_text(seeds: int) -> str:
+    """Return a sentence on the smallest p that is reachable with this many seeds."""
     p = smallest_p(seeds, seeds)
     needed = f": no difference can be shown before {seeds_needed('exact')} seeds" if p >= LEVEL else ""
     return f"The smallest p that a rank-sum test can give, {seeds} against {seeds} runs, is {p:.4f}{needed}."
 
 
 def holm(p_values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Holm's step-down adjusted p of a family: the k-th smallest times the number not smaller, made monotone."""
+    """Return Holm's step-down adjusted p of a family: the k-th smallest times the number not smaller, made monotone."""
     ordered = sorted(p_values, key=lambda key: p_values[key])
     scaled = [min(1.0, p_values[key] * (len(ordered) - k)) for k, key in enumerate(ordered)]
     return dict(zip(ordered, np.maximum.accumulate(scaled).tolist(), strict=True)) if ordered else {}
 
 
 def competition_ranks(printed: Sequence[float]) -> Array:
-    """1 = lowest; equal printed values share the smallest rank, as in the published tables."""
+    """Return ranks with 1 = lowest; equal printed values share the smallest rank, as in the published tables."""
     return np.asarray(rankdata(printed, method="min"), dtype=np.float64)
 
 
 def mean_std(values: Sequence[float]) -> tuple[float, float]:
-    """With the population standard deviation, as in the tables."""
+    """Return the mean and the population standard deviation, as in the tables."""
     return float(np.mean(values)), float(np.std(values))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a published cell says: mean and population standard deviation (ddof 0) of n runs."""
+    """The content of a published cell: mean and population standard deviation (ddof 0) of n runs."""
 
     mean: float
     std: float
@@ -164,27 +164,27 @@ class Summary:
 
 @dataclass(frozen=True)
 class Welch:
-    """Of two means: p of their equality, and the half width of the interval of their difference."""
+    """The comparison of two means: p of their equality, half width of the interval of their difference."""
 
     p: float
     half_width: float
 
 
 def welch(a: Summary, b: Summary) -> Welch:
-    """Welch's test; NaN where a side has a single run. Without any spread, what differs differs."""
+    """Run Welch's test; NaN where a side has a single run. Without any spread, p is 1 if the means agree, else 0."""
     if min(a.n, b.n) < 2:
         return Welch(nan, nan)
     if round(max(a.std, b.std), NOISE_DECIMALS) == 0:
         return Welch(1.0 if round(a.mean - b.mean, NOISE_DECIMALS) == 0 else 0.0, 0.0)
-    found = ttest_ind_from_stats(a.mean, a.sample_std, a.n, b.mean, b.sample_std, b.n, equal_var=False)
+    result = ttest_ind_from_stats(a.mean, a.sample_std, a.n, b.mean, b.sample_std, b.n, equal_var=False)
     of_a, of_b = a.sample_std**2 / a.n, b.sample_std**2 / b.n
     freedom = (of_a + of_b) ** 2 / (of_a**2 / (a.n - 1) + of_b**2 / (b.n - 1))
-    return Welch(float(found.pvalue), float(t.ppf(1 - LEVEL / 2, freedom) * sqrt(of_a + of_b)))
+    return Welch(float(result.pvalue), float(t.ppf(1 - LEVEL / 2, freedom) * sqrt(of_a + of_b)))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Of paired runs: mean, half width of its t interval, and the correlation of the two over at least three seeds."""
+    """The difference of paired runs: mean, half width of its t interval, correlation over at least three seeds."""
 
     mean: float
     half_width: float
@@ -193,12 +193,12 @@ class Difference:
 
     @property
     def leaves_zero_out(self) -> bool:
-        """Whether the interval does, from enough seeds and with a spread that is seen in what is printed."""
+        """Return whether zero is outside the interval, with enough seeds and a spread that is visible in print."""
         return self.n >= LEAST_SEEDS and round(self.half_width, 2) > 0 and abs(self.mean) > self.half_width
 
 
 def paired_difference(a: Array, b: Array) -> Difference:
-    """b − a, seed by seed."""
+    """Return the difference b − a, seed by seed."""
     n, difference = len(a), b - a
     if n < 2:
         return Difference(float(difference.mean()) if n else nan, inf, nan, n)
@@ -209,7 +209,7 @@ def paired_difference(a: Array, b: Array) -> Difference:
 
 
 def bootstrap_ranks(values: Array, decimals: int, resamples: int, random: np.random.Generator) -> Array:
-    """Average ranks (resamples, methods) of values (methods, seeds, rows), seeds drawn jointly for all methods."""
+    """Return average ranks (resamples, methods) of values (methods, seeds, rows); all methods share the drawn seeds."""
     num_seeds = values.shape[1]
     drawn = random.integers(num_seeds, size=(resamples, num_seeds))
     shares = (drawn[:, :, None] == np.arange(num_seeds)).mean(axis=1)
@@ -219,6 +219,6 @@ def bootstrap_ranks(values: Array, decimals: int, resamples: int, random: np.ran
 
 
 def probability_of_best(ranks: Array) -> Array:
-    """Share of resamples in which each method has the lowest average rank; equal ones share it."""
+    """Return the share of resamples in which each method has the lowest average rank; equal ones share it."""
     best = ranks == ranks.min(axis=1, keepdims=True)
     return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))

@@ -1,4 +1,4 @@
-"""What the published tables say about themselves: ranks, w/t/l, bold entries and trials recomputed from their cells."""
+"""Check the published tables against themselves: recompute ranks, w/t/l, bold and trials from their cells."""
 
 import re
 from collections import Counter
@@ -9,25 +9,25 @@ from math import ceil, comb
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmark.figures import Figures, PublishedCell, published_figures, published_summaries
-from benchmark.published import PublishedTable, load_tables
-from benchmark.sheet import Sheet
-from benchmark.units import counted
+from benchmark.base.units import counted
+from benchmark.paper.table_files import PublishedTable, load_tables
+from benchmark.paper.values import Figures, PublishedCell, published_figures, published_summaries
+from benchmark.tables.model import Sheet
 
 RULES = ("min", "average", "dense")
 ROUNDING = 0.005
 TEST_IMAGES = {"CIFAR-100": 10_000}
-"""Of data sets whose means at low coverages come in steps that show in print."""
+"""Of data sets with so few images that the steps of a mean at low coverage show in print."""
 HELD_OUT = 1000
-"""Test images that the public code sets aside."""
+"""Test images that the public code does not test on."""
 SOME = 3
 COARSE = (10, 20, 30, 40, 50)
-"""Coverages at which few enough images are kept for printed figures to give the number of trials away."""
+"""Coverages at which so few images are kept that the printed figures show the number of trials."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One inconsistency."""
+class Mismatch:
+    """One place where a published table contradicts itself."""
 
     table: str
     what: str
@@ -37,13 +37,13 @@ def figures_of(table: PublishedTable) -> Figures:
     return published_figures()[table.published]
 
 
-def audit() -> tuple[list[Sheet], list[Finding]]:
-    """The recomputed figures as sheets, and the inconsistencies among them."""
+def audit() -> tuple[list[Sheet], list[Mismatch]]:
+    """Return the recomputed figures as sheets, and all mismatches with what is printed."""
     tables = sorted(load_tables(["all"]), key=lambda table: list(published_figures()).index(table.published))
     sheets = [count_sheet(), rank_sheet(), rank_difference_sheet(), wtl_sheet(tables), image_sheet()]
     sheets.append(repeated_sheet())
-    findings = [*rank_findings(), *wtl_findings(tables), *bold_findings(tables), *underline_findings(tables)]
-    return sheets, [*findings, *marker_findings(tables), *trial_findings(tables)]
+    mismatches = [*rank_mismatches(), *wtl_mismatches(tables), *bold_mismatches(tables), *underline_mismatches(tables)]
+    return sheets, [*mismatches, *marker_mismatches(tables), *trial_mismatches(tables)]
 
 
 def count_sheet() -> Sheet:
@@ -59,22 +59,22 @@ def count_sheet() -> Sheet:
 
 
 def recomputed_ranks(figures: Figures, rule: str) -> dict[str, str]:
-    """Ranks by the printed means of each row (1 = lowest), averaged over the rows."""
+    """Return the ranks by printed mean (1 = lowest), averaged over the rows."""
     means = [[figures.cells[coverage, column].mean for column in figures.columns] for coverage in figures.coverages]
     ranks = np.mean([rankdata(row, method=rule) for row in means], axis=0)
     return {column: f"{rank:.2f}" for column, rank in zip(figures.columns, ranks, strict=True)}
 
 
 def printed_ranks() -> dict[str, dict[str, str]]:
-    """By table and column."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the printed average ranks, by table and column."""
+    ranks: dict[str, dict[str, str]] = {}
     for (table, column), summary in published_summaries().items():
-        found.setdefault(table, {})[column] = summary.avg_rank
-    return found
+        ranks.setdefault(table, {})[column] = summary.avg_rank
+    return ranks
 
 
 def rank_sheet() -> Sheet:
-    """How many printed ranks each rule for ties reproduces."""
+    """Show how many printed ranks each rule for ties reproduces."""
     rows = []
     for name, printed in printed_ranks().items():
         figures = published_figures()[name]
@@ -98,23 +98,23 @@ def rank_difference_sheet() -> Sheet:
     rows = []
     for rule in RULES:
         for name, printed in printed_ranks().items():
-            found = recomputed_ranks(published_figures()[name], rule)
-            rows += [(rule, name, column, found[column], r) for column, r in printed.items() if found[column] != r]
+            ranks = recomputed_ranks(published_figures()[name], rule)
+            rows += [(rule, name, column, ranks[column], r) for column, r in printed.items() if ranks[column] != r]
     caption = "(a) Where a rule gives another average rank than is printed."
     return Sheet("rank differences", caption, ("rule", "table", "column", "recomputed", "printed"), tuple(rows))
 
 
-def rank_findings() -> list[Finding]:
-    """Printed ranks that not even the rule which fits best reproduces."""
-    found = []
+def rank_mismatches() -> list[Mismatch]:
+    """Return the printed ranks that even the rule that fits best does not reproduce."""
+    mismatches = []
     for name, printed in printed_ranks().items():
         ranks = recomputed_ranks(published_figures()[name], "min")
-        found += [
-            Finding(name, f"average rank of {column} is printed {rank}, recomputed {ranks[column]}")
+        mismatches += [
+            Mismatch(name, f"average rank of {column} is printed {rank}, recomputed {ranks[column]}")
             for column, rank in printed.items()
             if ranks[column] != rank
         ]
-    return found
+    return mismatches
 
 
 def wtl_from_markers(figures: Figures, column: str) -> tuple[int, int, int]:
@@ -148,44 +148,46 @@ def wtl_remark(counted: str, printed: str, num_rows: int) -> str:
     return "; ".join([*remarks, "not of the form w/t/l"] if not re.fullmatch(r"\d+/\d+/\d+", printed) else remarks)
 
 
-def wtl_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
+def wtl_mismatches(tables: Sequence[PublishedTable]) -> list[Mismatch]:
     return [
-        Finding(table, f"w/t/l of {column} is printed {printed}, its markers give {counted} ({remark})")
+        Mismatch(table, f"w/t/l of {column} is printed {printed}, its markers give {counted} ({remark})")
         for table, column, counted, printed, remark in wtl_sheet(tables).rows
         if remark not in ("agrees", "not printed")
     ]
 
 
-def bold_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
-    """Bold should be the minimum of its row, or of each group of columns where the table compares groups."""
-    found = []
+def bold_mismatches(tables: Sequence[PublishedTable]) -> list[Mismatch]:
+    """Return rows in which bold is not the minimum of the row, or of its group where the table has groups."""
+    mismatches = []
     for table in tables:
         figures = figures_of(table)
         for coverage in figures.coverages:
             for group in table.groups or (table.columns,):
                 row = {column: figures.cells[coverage, column] for column in group}
                 least = min(cell.mean for cell in row.values())
-                if {c for c, cell in row.items() if cell.bold} != {c for c, cell in row.items() if cell.mean == least}:
-                    bold = ", ".join(f"{c} ({cell.mean:.2f})" for c, cell in row.items() if cell.bold)
-                    best = ", ".join(f"{c} ({cell.mean:.2f})" for c, cell in row.items() if cell.mean == least)
-                    found.append(Finding(figures.name, f"coverage {coverage}: bold is {bold}, the minimum is {best}"))
-    return found
+                bold = ", ".join(f"{c} ({cell.mean:.2f})" for c, cell in row.items() if cell.bold)
+                best = ", ".join(f"{c} ({cell.mean:.2f})" for c, cell in row.items() if cell.mean == least)
+                if bold != best:
+                    what = f"coverage {coverage}: bold is {bold}, the minimum is {best}"
+                    mismatches.append(Mismatch(figures.name, what))
+    return mismatches
 
 
-def underline_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
-    found = []
+def underline_mismatches(tables: Sequence[PublishedTable]) -> list[Mismatch]:
+    mismatches = []
     for table in tables:
         figures = figures_of(table)
         for coverage in figures.coverages if "second" in table.shows else ():
             row = {column: figures.cells[coverage, column] for column in table.columns}
             second = sorted({cell.mean for cell in row.values()})[1]
             if {c for c, cell in row.items() if cell.underlined} != {c for c, v in row.items() if v.mean == second}:
-                found.append(Finding(figures.name, f"coverage {coverage}: underlined is not the second smallest"))
-    return found
+                what = f"coverage {coverage}: underlined is not the second smallest"
+                mismatches.append(Mismatch(figures.name, what))
+    return mismatches
 
 
 def separated(lower: PublishedCell, higher: PublishedCell, trials: int) -> bool:
-    """Whether all runs of one lie below all of the other, whatever they were.
+    """Return whether all runs of one cell must lie below all runs of the other.
 
     n values of population standard deviation s lie within s·√(n−1) of their mean; rounding is allowed for.
     """
@@ -194,9 +196,9 @@ def separated(lower: PublishedCell, higher: PublishedCell, trials: int) -> bool:
     return bool(top < higher.mean - ROUNDING - reach * (higher.std + ROUNDING))
 
 
-def marker_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
-    """Cells without a marker that no test could have left unmarked."""
-    found = []
+def marker_mismatches(tables: Sequence[PublishedTable]) -> list[Mismatch]:
+    """Return cells without a marker that every test would have marked."""
+    mismatches = []
     for table in marked_tables(tables):
         figures = figures_of(table)
         for (coverage, column), cell in figures.cells.items():
@@ -204,12 +206,12 @@ def marker_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
             apart = separated(ours, cell, table.trials) or separated(cell, ours, table.trials)
             if not cell.marker and apart:
                 pair = f"{ours.mean:.2f}±{ours.std:.2f} against {cell.mean:.2f}±{cell.std:.2f}"
-                found.append(Finding(figures.name, f"coverage {coverage}: {column} ({pair}) has no marker"))
-    return found
+                mismatches.append(Mismatch(figures.name, f"coverage {coverage}: {column} ({pair}) has no marker"))
+    return mismatches
 
 
 def fits(cell: PublishedCell, trials: int, images: int) -> bool:
-    """Whether so many numbers of wrong images, out of so many, have this printed mean and population std."""
+    """Return whether some numbers of wrong images, one per trial, have this printed mean and population std."""
     step = 100 / images
     centre, reach = round(cell.mean / step), ceil((cell.std + ROUNDING) / step * trials**0.5) + 1
     sums = {(0, 0)}  # of the distances from the centre, and of their squares
@@ -227,13 +229,13 @@ def is_printed(value: float, figure: float) -> bool:
 
 
 def fits_two_throughout(cells: Mapping[int, PublishedCell], test_images: int) -> bool:
-    """Whether two trials fit at every coarse coverage, which the figures of five hardly ever do."""
+    """Return whether two trials fit at every coarse coverage; with five trials this is very unlikely."""
     return all(fits(cells[coverage], 2, test_images * coverage // 100) for coverage in COARSE)
 
 
-def trial_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
-    """Figures that the captioned number of trials cannot have, and which of these columns fit two trials throughout."""
-    found, least = [], min(COARSE)
+def trial_mismatches(tables: Sequence[PublishedTable]) -> list[Mismatch]:
+    """Return figures that the stated number of trials cannot give, and columns of them that two trials always fit."""
+    mismatches, least = [], min(COARSE)
     for table in tables:
         figures = figures_of(table)
         images = TEST_IMAGES.get(figures.dataset, 0)
@@ -242,22 +244,23 @@ def trial_findings(tables: Sequence[PublishedTable]) -> list[Finding]:
             printed = f"{column} {cells[least].mean:.2f}±{cells[least].std:.2f}"
             if fits(cells[least], table.trials, images * least // 100):
                 continue
-            found.append(Finding(figures.name, f"coverage {least}: {printed}: no {table.trials} trials have this"))
+            what = f"coverage {least}: {printed}: no {table.trials} trials have this"
+            mismatches.append(Mismatch(figures.name, what))
             if fits_two_throughout(cells, images):
                 where = ", ".join(map(str, COARSE))
                 what = f"{column}: 2 trials fit its means and stds at each of the coverages {where}"
-                found.append(Finding(figures.name, f"{what}, {table.trials} are captioned"))
-    return found
+                mismatches.append(Mismatch(figures.name, f"{what}, {table.trials} are captioned"))
+    return mismatches
 
 
 def equal_columns() -> list[list[tuple[Figures, str]]]:
-    """Table and name of all columns; those with the same figures at every coverage together."""
-    found: dict[tuple[tuple[int, float, float], ...], list[tuple[Figures, str]]] = {}
+    """Group the columns of all tables, as table and name, by their figures: a group is equal at every coverage."""
+    groups: dict[tuple[tuple[int, float, float], ...], list[tuple[Figures, str]]] = {}
     for figures in published_figures().values():
         for column in figures.columns:
             values = tuple((c, figures.cells[c, column].mean, figures.cells[c, column].std) for c in figures.coverages)
-            found.setdefault(values, []).append((figures, column))
-    return list(found.values())
+            groups.setdefault(values, []).append((figures, column))
+    return list(groups.values())
 
 
 def coarse_cells(figures: Figures, column: str) -> dict[int, PublishedCell]:
@@ -265,7 +268,7 @@ def coarse_cells(figures: Figures, column: str) -> dict[int, PublishedCell]:
 
 
 def image_sheet(trials: int = 5) -> Sheet:
-    """How many columns can be had with the whole test set, and with what the public code leaves of it."""
+    """Count the columns that are possible with the whole test set, and with the part that the public code uses."""
     rows, counts, least = [], [], min(COARSE)
     for dataset, whole in TEST_IMAGES.items():
         shown = [same[0] for same in equal_columns() if same[0][0].dataset == dataset]

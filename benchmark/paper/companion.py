@@ -1,4 +1,4 @@
-"""A published table beside ours, cell by cell: agrees, lower, higher, or why the two cannot be compared."""
+"""Compare a published table with ours, cell by cell: agrees, lower, higher, or why the two cannot be compared."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,62 +6,52 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.cells import Cell, Table
-from benchmark.figures import PublishedCell, published_figures
-from benchmark.sheet import Sheet
-from benchmark.stats import LEVEL, Summary, Welch, mean_std, welch
-from benchmark.units import counted
+from benchmark.base.units import counted
+from benchmark.measure.statistics import LEVEL, Summary, Welch, mean_std, welch
+from benchmark.paper.values import PublishedCell, published_figures
+from benchmark.tables.model import Cell, Sheet, Table
 
 COLUMNS_PER_SHEET = 3
 NOT_COMPARABLE = "not comparable"
-
-
 ROUNDING = 0.005
-"""How far a printed figure may lie from the real one."""
+"""Largest distance of a printed figure from the exact one."""
 
 
 def verdict(published: PublishedCell, trials: int, ours: Cell) -> tuple[str, Welch]:
-    """Where our risk lies, by Welch's test from mean, std and n of both, allowing for the rounding of what is printed.
+    """Compare our risk with the published one by Welch's test, allowing for the rounding of printed figures.
 
-    "agrees" says no more than that the runs do not tell the two apart; the half width is what could have shown.
+    "agrees" means only that the runs show no difference; one as large as the half width could have shown.
     """
     mean, std = mean_std(ours.values)
     nearest = float(np.clip(mean, published.mean - ROUNDING, published.mean + ROUNDING))
-    found = welch(Summary(nearest, published.std + ROUNDING, trials), Summary(mean, std, len(ours.values)))
-    if np.isnan(found.p):
-        return "one seed", found
-    if found.p >= LEVEL:
-        return "agrees", found
-    return ("lower" if mean < published.mean else "higher"), found
+    test = welch(Summary(nearest, published.std + ROUNDING, trials), Summary(mean, std, len(ours.values)))
+    if np.isnan(test.p):
+        return "one seed", test
+    if test.p >= LEVEL:
+        return "agrees", test
+    return ("lower" if mean < published.mean else "higher"), test
 
 
 def build_companion(manifest: dict[str, Any], table: Table) -> list[Sheet]:
-    """The sheets of a published table: a few columns each, so that they fit a page."""
-    lines = [
-        compare_cell(manifest, table, coverage, column)
-        for column in manifest["columns"]
-        for coverage in manifest["coverages"]
-    ]
+    """Return the sheets of a published table: a few columns each, so that they fit a page."""
+    columns, coverages = manifest["columns"], manifest["coverages"]
+    lines = [compare_cell(manifest, table, coverage, column) for column in columns for coverage in coverages]
     by_key = {(line["column"], line["coverage"]): line for line in lines}
-    chunks = [
-        manifest["columns"][start : start + COLUMNS_PER_SHEET]
-        for start in range(0, len(manifest["columns"]), COLUMNS_PER_SHEET)
-    ]
+    starts = range(0, len(columns), COLUMNS_PER_SHEET)
+    chunks = [columns[start : start + COLUMNS_PER_SHEET] for start in starts]
     sheets = []
     for index, chunk in enumerate(chunks):
-        heading = ["coverage"]
+        heading, rows = ["coverage"], [[f"{coverage:g}"] for coverage in coverages]
         for column in chunk:
             heading += [f"{column}: published", "ours", "verdict"]
-        rows = [
-            (f"{coverage:g}", *(text for column in chunk for text in texts(by_key[column, coverage])))
-            for coverage in manifest["coverages"]
-        ]
+            for row, coverage in zip(rows, coverages, strict=True):
+                row += line_texts(by_key[column, coverage])
         numbers = tuple(line for line in lines if line["column"] in chunk)
         part = f" ({index + 1} of {len(chunks)})" if len(chunks) > 1 else ""
         first = index == 0
         caption = f"Published and ours, {manifest['title']}{part}" + (f": {MEANING}" if first else ".")
         notes = (tally(lines), *reasons(manifest)) if first else ()
-        sheets.append(Sheet("published", caption, tuple(heading), tuple(rows), notes, numbers))
+        sheets.append(Sheet("published", caption, tuple(heading), tuple(map(tuple, rows)), notes, numbers))
     return sheets
 
 
@@ -93,13 +83,13 @@ def compare_cell(manifest: dict[str, Any], table: Table, coverage: float, column
     }
     if cell is None or not cell.values:
         return line | ({"verdict": "diverged"} if cell and cell.diverged else {})
-    found, test = verdict(published, trials, cell)
+    outcome, test = verdict(published, trials, cell)
     mean, std = mean_std(cell.values)
     line |= {"mean": mean, "std": std, "n": len(cell.values)}
-    return line | ({"verdict": NOT_COMPARABLE} if line["reason"] else {"verdict": found, **vars(test)})
+    return line | ({"verdict": NOT_COMPARABLE} if line["reason"] else {"verdict": outcome, **vars(test)})
 
 
-def texts(line: dict[str, Any]) -> tuple[str, str, str]:
+def line_texts(line: dict[str, Any]) -> tuple[str, str, str]:
     published = f"{line['published_mean']:.2f}±{line['published_std']:.2f}"
     if not line["n"]:
         return published, "–", line["verdict"] if line["verdict"] == "diverged" else "–"
@@ -110,28 +100,24 @@ def texts(line: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def tally(lines: Sequence[dict[str, Any]]) -> str:
-    """How many cells got which verdict."""
+    """Count the cells with each verdict."""
     counts = Counter(line["verdict"] for line in lines)
     order = ("agrees", "lower", "higher", NOT_COMPARABLE, "one seed", "diverged", "no run")
-    return (
-        f"{counted(len(lines), 'cell')}: " + ", ".join(f"{counts[kind]} {kind}" for kind in order if counts[kind]) + "."
-    )
+    texts = [f"{counts[kind]} {kind}" for kind in order if counts[kind]]
+    return f"{counted(len(lines), 'cell')}: {', '.join(texts)}."
 
 
 def reasons(manifest: dict[str, Any]) -> list[str]:
-    """Why columns do not compare, and where the paper had other numbers of runs than most."""
+    """Say why columns cannot be compared, and how many runs are behind each published column."""
     grouped: dict[str, list[str]] = {}
     for column, reason in manifest["incomparable"].items():
         grouped.setdefault(reason, []).append(column)
-    named = {
-        reason: "All columns" if len(columns) == len(manifest["columns"]) else ", ".join(columns)
-        for reason, columns in grouped.items()
-    }
+    notes = []
+    for reason, columns in grouped.items():
+        names = "All columns" if len(columns) == len(manifest["columns"]) else ", ".join(columns)
+        notes.append(f"{names} {NOT_COMPARABLE}: {reason}.")
     trials: dict[int, list[str]] = {}
     for column, n in manifest["trials"].items():
         trials.setdefault(n, []).append(column)
     counts = "; ".join(f"{n} for {', '.join(c) if len(trials) > 1 else 'all columns'}" for n, c in trials.items())
-    return [
-        *(f"{columns} {NOT_COMPARABLE}: {reason}." for reason, columns in named.items()),
-        f"Published runs: {counts}.",
-    ]
+    return [*notes, f"Published runs: {counts}."]

@@ -1,20 +1,20 @@
-"""The settings tables of the paper, printed from the configs: what would run, and not what is said to have run."""
+"""Print the settings tables of the paper from the configs: they show what would run, not what the paper says."""
 
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmark.config import TaskConfig
-from benchmark.figures import FOLDER
-from benchmark.jobs import Methods
-from benchmark.names import match_labels
-from benchmark.planner import label_owners, resolve_config
-from benchmark.published import SCALES
-from benchmark.recipe import augmentation, schedule
-from benchmark.schema import build
-from benchmark.sheet import Sheet
-from benchmark.tasks import load_task
+from benchmark.base.schema import build
+from benchmark.config.load import load_task
+from benchmark.config.recipe import augmentation, schedule
+from benchmark.config.task import TaskConfig
+from benchmark.jobs.job import Methods
+from benchmark.jobs.plan import label_owners, resolve_config
+from benchmark.measure.labels import match_labels
+from benchmark.paper.table_files import SCALES
+from benchmark.paper.values import FOLDER
+from benchmark.tables.model import Sheet
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class SettingsTable:
     methods: dict[str, Any] = field(default_factory=dict)
     """By label: symbol → field of the method's settings."""
     recipe: tuple[str, ...] = ()
-    """Lines of RECIPE."""
+    """Names of RECIPE, one per line."""
 
 
 def settings_sheets(methods: Methods, scale: str) -> list[Sheet]:
@@ -34,17 +34,17 @@ def settings_sheets(methods: Methods, scale: str) -> list[Sheet]:
 
 
 def settings_sheet(table: SettingsTable, tasks: list[TaskConfig], methods: Methods) -> Sheet:
-    """A line for each setting, a column for each task."""
+    """Return a sheet with a line for each setting and a column for each task."""
     rows = [(name, *(RECIPE[name](task) for task in tasks)) for name in table.recipe]
     for label, symbols in table.methods.items():
         owner = f"{label}: " if len(table.methods) > 1 else ""
         for symbol, name in symbols.items():
-            rows.append((f"{owner}{symbol}", *(shown(task, label, name, methods) for task in tasks)))
+            rows.append((f"{owner}{symbol}", *(setting_text(task, label, name, methods) for task in tasks)))
     return Sheet("settings", table.title, ("setting", *(task.title for task in tasks)), tuple(rows))
 
 
-def shown(task: TaskConfig, label: str, name: str, methods: Methods) -> str:
-    """The value of a setting; a dash where the task's own table does not have the method."""
+def setting_text(task: TaskConfig, label: str, name: str, methods: Methods) -> str:
+    """Return the value of a setting; a dash where the task does not have the method."""
     owners = label_owners(methods)
     known = match_labels([label], owners)[0]
     if known not in match_labels(task.methods, owners):

@@ -1,26 +1,27 @@
-"""Published tables: one TOML file each, which columns of which task, and what is set for them."""
+"""Read the TOML files of the published tables: which columns of which task, and the settings of each."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmark.config import TaskConfig
-from benchmark.errors import UserError
-from benchmark.figures import published_figures
-from benchmark.names import match_labels, match_name
-from benchmark.schema import build, check
-from benchmark.tables import ALL_SHOWN
-from benchmark.tasks import CONFIG_DIR
+from benchmark.base.errors import UserError
+from benchmark.base.names import match_name
+from benchmark.base.schema import build, check
+from benchmark.config.load import CONFIG_DIR
+from benchmark.config.task import TaskConfig
+from benchmark.measure.labels import match_labels
+from benchmark.paper.values import published_figures
+from benchmark.tables.build import ALL_SHOWN
 
 TABLE_DIR = CONFIG_DIR / "tables"
 SCALES = {"paper": "", "cpu": "-cpu"}
-"""What is added to the name of a task."""
+"""The suffix of a task's name at each scale."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is different on the small sibling of a task."""
+    """What a variant changes on the small version of a task."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     epoch: int = 0
@@ -28,12 +29,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Variant:
-    """A column that is a method with settings of its own, or its state before the end of training."""
+    """A column that is a method with other settings, or its state before the end of training."""
 
     method: str
     settings: dict[str, Any] = field(default_factory=dict)
     epoch: int = 0
-    """The state after so many epochs, which the task must name in evaluate_at; 0 = the one it tests."""
+    """Show the state after this epoch, which the task must have in evaluate_at; 0 = the state that it tests."""
     cpu: Change = Change()
 
     def at(self, scale: str) -> "Variant":
@@ -48,21 +49,21 @@ class PublishedTable:
     title: str
     task: str
     published: str
-    """What the table is called in the published figures."""
+    """The name of the table in the published figures."""
     reference: str
     """The column that the markers compare with."""
     columns: tuple[str, ...]
-    """As published, from left to right: a method, a method read with a score, or one of the variants."""
+    """As published, from left to right: a method, a method with a further score, or one of the variants."""
     shows: tuple[str, ...]
-    """What the published table has beside mean±std and bold."""
+    """What the published table shows besides mean±std and bold."""
     groups: tuple[tuple[str, ...], ...] = ()
-    """Columns among which the best is sought; empty = all."""
+    """The best is marked in each group of columns; empty = all columns are one group."""
     trials: int = 5
     """Runs behind each published cell."""
     trials_of: dict[str, Any] = field(default_factory=dict)
-    """The same of single columns."""
+    """Other numbers of runs, by column."""
     incomparable: dict[str, Any] = field(default_factory=dict)
-    """Columns that no run of ours can be held against, and why."""
+    """Columns that cannot be compared with our runs, and why."""
     variants: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -77,7 +78,7 @@ class PublishedTable:
         check(list(self.columns) == printed, f"the published columns are {', '.join(printed)}")
 
     def variant(self, column: str, owners: Mapping[str, str]) -> tuple[str, Variant]:
-        """The label under which a column's runs are listed, and what makes them."""
+        """Return the label of a column's runs, and the variant that makes them."""
         if column in self.variants:
             return column, build(Variant, self.variants[column], f"{self.name}: variants.{column}")
         label = match_labels([column], owners, f"column of {self.name}:")[0]
@@ -89,10 +90,10 @@ def table_names() -> list[str]:
 
 
 def load_tables(names: Iterable[str]) -> list[PublishedTable]:
-    """The tables called so, each once; `all` means every one."""
+    """Return the tables with these names, each once; `all` means every table."""
     wanted = [name for each in names for name in (table_names() if each == "all" else [each])]
-    found = dict.fromkeys(match_name(name, table_names(), "table") for name in wanted)
-    return [read_table(name) for name in found]
+    known = dict.fromkeys(match_name(name, table_names(), "table") for name in wanted)
+    return [read_table(name) for name in known]
 
 
 def read_table(name: str) -> PublishedTable:
@@ -104,7 +105,7 @@ def read_table(name: str) -> PublishedTable:
 
 
 def table_manifest(table: PublishedTable, scale: str, task: TaskConfig, remark: str) -> dict[str, Any]:
-    """What is shown, and how it compares with what was published; the runs are still to be added."""
+    """Return the manifest of a published table, still without its runs."""
     reasons = dict(table.incomparable)
     if remark:
         reasons = dict.fromkeys(table.columns, remark)

@@ -1,10 +1,10 @@
-"""The figures that the paper prints, as data (configs/published/)."""
+"""Read the figures that the paper prints (configs/published/)."""
 
 import csv
 from dataclasses import dataclass
 from functools import lru_cache
 
-from benchmark.tasks import CONFIG_DIR
+from benchmark.config.load import CONFIG_DIR
 
 FOLDER = CONFIG_DIR / "published"
 
@@ -14,7 +14,7 @@ class PublishedCell:
     mean: float
     std: float
     marker: str
-    """How the reference is said to fare against this cell: better, worse, or empty."""
+    """The printed verdict: the reference is better or worse than this cell; empty = no marker."""
     bold: bool
     underlined: bool
 
@@ -39,7 +39,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class PublishedSummary:
-    """What stands below a column of a published table."""
+    """The lines below a column of a published table."""
 
     wtl: str
     avg_rank: str
@@ -47,23 +47,19 @@ class PublishedSummary:
 
 @lru_cache(maxsize=1)
 def published_figures() -> dict[str, Figures]:
-    """Every table by its name, in the order of the file."""
-    found: dict[str, Figures] = {}
+    """Return every table by its name, in the order of the file."""
+    tables: dict[str, Figures] = {}
     with (FOLDER / "cells.csv").open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
-            table = found.setdefault(line["table"], Figures(line["table"], line["dataset"], {}))
-            table.cells[int(line["coverage"]), line["method"]] = PublishedCell(
-                float(line["mean"]),
-                float(line["std"]),
-                line["marker"],
-                line["bold"] == "1",
-                line["underlined"] == "1",
-            )
-    return found
+            table = tables.setdefault(line["table"], Figures(line["table"], line["dataset"], {}))
+            mean, std = float(line["mean"]), float(line["std"])
+            cell = PublishedCell(mean, std, line["marker"], line["bold"] == "1", line["underlined"] == "1")
+            table.cells[int(line["coverage"]), line["method"]] = cell
+    return tables
 
 
 @lru_cache(maxsize=1)
 def published_summaries() -> dict[tuple[str, str], PublishedSummary]:
-    """By table and column."""
+    """Return the lines below each column, by table and column."""
     with (FOLDER / "summary.csv").open(encoding="utf-8", newline="") as file:
         return {(x["table"], x["method"]): PublishedSummary(x["wtl"], x["avg_rank"]) for x in csv.DictReader(file)}

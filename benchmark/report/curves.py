@@ -1,4 +1,4 @@
-"""What the risk–coverage plot shows: the curves of all seeds, rounded, and for single coverages their points."""
+"""Collect what the risk–coverage plot shows: the rounded curves of all seeds, or points at single coverages."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.columns import Column
-from benchmark.looks import Look, column_look
-from benchmark.stats import Array
-from benchmark.tables import curve_of
+from benchmark.measure.statistics import Array
+from benchmark.tables.build import curve_of
+from benchmark.tables.columns import Column
+from benchmark.tables.looks import Look, column_look
 
 STEPS = 200
-"""Coverage goes from 0 to 100 % in so many steps."""
+"""Number of steps of coverage from 0 to 100 %."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One entry of the legend. A whole curve has values at every coverage, points only at those it was trained for."""
+    """One entry of the legend: a whole curve, or points only at the coverages it was trained for."""
 
     name: str
     values: dict[int, dict[str, float]]
@@ -28,19 +28,19 @@ class Curve:
     is_reference: bool = False
 
     def band(self, step: int) -> tuple[float, float, float]:
-        """Lowest, mean and highest of the seeds."""
-        found = list(self.values[step].values())
-        return min(found), sum(found) / len(found), max(found)
+        """Return the lowest, mean and highest risk of the seeds."""
+        risks = list(self.values[step].values())
+        return min(risks), sum(risks) / len(risks), max(risks)
 
     def steps(self, first: int, last: int) -> list[int]:
         return [step for step in self.values if first <= step <= last]
 
 
 def build_curves(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Curve]:
-    """Of all columns with a run."""
+    """Return the curves of all columns with a run."""
     name = curve_of(manifest)
-    found = [build_curve(column, name, column.name == manifest["reference"]) for column in columns]
-    return [curve for curve in found if curve.values]
+    curves = [build_curve(column, name, column.name == manifest["reference"]) for column in columns]
+    return [curve for curve in curves if curve.values]
 
 
 def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
@@ -48,7 +48,7 @@ def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
     if column.parts:
         points = {round(2 * part.coverage): part for part in column.parts if part.coverage is not None}
         values = {step: point_values(part, name, step) for step, part in sorted(points.items())}
-        trained = {step: found for step, found in values.items() if found}
+        trained = {step: risks for step, risks in values.items() if risks}
         return Curve(column.name, trained, False, look, is_reference=is_reference)
     runs = dict(seed_curves(column, name))
     steps = range(STEPS + 1) if runs else ()
@@ -57,7 +57,7 @@ def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
 
 
 def seed_curves(column: Column, name: str) -> Iterator[tuple[str, list[float]]]:
-    """In per cent with three decimals, by seed; the oracle has none."""
+    """Yield each seed with its curve in per cent, rounded to three decimals; the oracle has no seed."""
     for record in column.records:
         curve: Array = np.asarray(record["scores"][column.score].get(name, ()), dtype=np.float64)
         if len(curve) == STEPS + 1 and np.isfinite(curve).all():
@@ -69,7 +69,7 @@ def point_values(part: Column, name: str, step: int) -> dict[str, float]:
 
 
 def curve_data(curve: Curve) -> dict[str, Any]:
-    """For the script of the page: a list for each seed, or the seeds of each point."""
+    """Return data for the page's script: a list for each seed, or the seeds of each point."""
     if not curve.whole:
         return {"name": curve.name, "points": {str(step): seeds for step, seeds in curve.values.items()}}
     seeds = list(curve.values[0])

@@ -1,4 +1,4 @@
-"""What went wrong or is missing, and how the trainings ended."""
+"""Show what went wrong or is missing, and how the trainings ended."""
 
 import csv
 import re
@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.columns import Column, column_notes, run_notes, single
-from benchmark.files import Damaged
-from benchmark.learning import DAMAGED, read_curve
-from benchmark.names import name_at
+from benchmark.base.files import Damaged
+from benchmark.measure.labels import name_at
 from benchmark.report.markup import Markup, join, plain_table, tag
 from benchmark.report.runs import trainings
-from benchmark.store import ERROR, RECORD, Store, folder_of
+from benchmark.store.curves import DAMAGED, read_curve
+from benchmark.store.store import ERROR, RECORD, Store, folder_of
+from benchmark.tables.columns import Column, column_notes, run_notes, split_by_coverage
 
 BOUND = ("intra_class_variance", "margin_hinge", "last_layer_norm", "bound", "test_selective_loss")
-"""What --track-bound adds, which is no health of a method."""
+"""Columns that --track-bound adds; they say nothing about the health of a method."""
 COMMON = ("loss", "accuracy")
-"""Of the learning curve, what every training has."""
+"""Columns of the learning curve that every training has."""
 ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;()]+)+[/\\](?=[^\s/\\])")
-"""The folders of a path: a page must not say on whose machine it was made."""
+"""The folders of a path: the page must not show on whose machine it was made."""
 
 
 def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: Store) -> Markup:
     problems = [*diverged_runs(columns), *unfinished_runs(manifest, store)]
-    finished = [replace(column, diverged=()) for column in single(columns)]
+    finished = [replace(column, diverged=()) for column in split_by_coverage(columns)]
     endings, damaged = read_endings(manifest, columns, store)
     notes = [*column_notes(columns), *run_notes(finished), *damaged]
     return join(
@@ -42,13 +42,13 @@ def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: S
 
 
 def diverged_runs(columns: Sequence[Column]) -> Iterator[list[str]]:
-    for column in single(columns):
+    for column in split_by_coverage(columns):
         for record in column.diverged if column.published else ():
             yield [column.name, str(record["seed"]), f"diverged: {record['diverged']}"]
 
 
 def runs_of(manifest: dict[str, Any]) -> Iterator[tuple[str, int, Path]]:
-    """(name, seed, folder) of every run that the manifest names."""
+    """Yield (name, seed, folder) of every run in the manifest."""
     for entry in manifest["entries"]:
         for seed in entry["seeds"]:
             name = name_at(entry["label"], entry.get("coverage"))
@@ -56,7 +56,7 @@ def runs_of(manifest: dict[str, Any]) -> Iterator[tuple[str, int, Path]]:
 
 
 def unfinished_runs(manifest: dict[str, Any], store: Store) -> Iterator[list[str]]:
-    """Those without a record, with the last line of what they failed with."""
+    """Yield the runs without a record, with the last line of their error."""
     for name, seed, folder in runs_of(manifest):
         if not (store.root / folder / RECORD).is_file():
             yield [name, str(seed), last_error(store.root / folder / ERROR) or "not there yet"]
@@ -70,7 +70,7 @@ def last_error(path: Path) -> str:
 
 
 def without_folders(text: str) -> str:
-    """Quoted paths may contain anything; of an address the name and password go too."""
+    """Remove folders from a text. Quoted paths may contain anything; user and password of a URL are removed too."""
     text = re.sub(r"//[^/@\s]+@", "//", text)
     text = re.sub(r"(['\"])(?:[A-Za-z]:)?[/\\][^'\"]*[/\\]([^'\"/\\]*)\1", r"\1…/\2\1", text)
     return ABSOLUTE.sub("…/", text)
@@ -79,9 +79,10 @@ def without_folders(text: str) -> str:
 def read_endings(
     manifest: dict[str, Any], columns: Sequence[Column], store: Store
 ) -> tuple[dict[str, list[dict[str, float]]], list[str]]:
-    """By name of a training, the last row of each learning curve; and what to say of those that are damaged."""
-    found = ((name, (*column.records, *column.diverged)) for name, column in trainings(columns).items())
-    records = {(name, record["seed"]): record for name, some in found for record in some}
+    """Return the last row of each learning curve by training, and a note for each training with damaged curves."""
+    records: dict[tuple[str, int], dict[str, Any]] = {}
+    for name, column in trainings(columns).items():
+        records |= {(name, record["seed"]): record for record in (*column.records, *column.diverged)}
     endings: dict[str, list[dict[str, float]]] = {}
     damaged: dict[str, list[str]] = {}
     for name, seed, folder in runs_of(manifest):
@@ -96,10 +97,10 @@ def read_endings(
 
 
 def endings_table(endings: dict[str, list[dict[str, float]]]) -> Markup:
-    """The last row of each learning curve, mean over seeds."""
+    """Show the last row of the learning curves, as mean over seeds."""
     if not endings:
         return Markup()
-    rows = ([name, *ending_texts(found)] for name, found in endings.items())
+    rows = ([name, *ending_texts(rows)] for name, rows in endings.items())
     caption = (
         ": last epoch of the learning curves, mean over seeds; loss and accuracy on the training images, "
         "then what the method watches of itself."
@@ -109,14 +110,13 @@ def endings_table(endings: dict[str, list[dict[str, float]]]) -> Markup:
 
 
 def last_row(curve: str) -> dict[str, float]:
-    """Numbers of the last epoch; empty where there is no readable curve."""
+    """Return the numbers of the last epoch; nothing if the curve cannot be read."""
     lines = curve.splitlines()
-    rows = list(csv.reader([lines[0], lines[-1]])) if len(lines) > 1 else []
-    return (
-        {key: number for key, text in zip(*rows, strict=False) if (number := as_number(text)) is not None}
-        if rows
-        else {}
-    )
+    if len(lines) < 2:
+        return {}
+    heading, last = csv.reader([lines[0], lines[-1]])
+    numbers = {key: as_number(text) for key, text in zip(heading, last, strict=False)}
+    return {key: number for key, number in numbers.items() if number is not None}
 
 
 def as_number(text: str) -> float | None:
@@ -126,9 +126,10 @@ def as_number(text: str) -> float | None:
         return None
 
 
-def ending_texts(found: Sequence[dict[str, float]]) -> list[str]:
-    keys = list(dict.fromkeys(key for ending in found for key in ending))
-    means = {key: float(np.mean([ending[key] for ending in found if key in ending])) for key in keys}
+def ending_texts(endings: Sequence[dict[str, float]]) -> list[str]:
+    """Return the cells of a training: epochs, loss, accuracy, and what the method measures itself."""
+    keys = list(dict.fromkeys(key for ending in endings for key in ending))
+    means = {key: float(np.mean([ending[key] for ending in endings if key in ending])) for key in keys}
     epochs = f"{means['epoch'] + 1:g}" if "epoch" in means else "–"
     common = [f"{means[key]:.3f}" if key in means else "–" for key in COMMON]
     own = [f"{key.replace('_', ' ')} {means[key]:.3g}" for key in keys if key not in (*COMMON, *BOUND, "epoch")]

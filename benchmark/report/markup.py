@@ -1,4 +1,4 @@
-"""HTML from nested calls. Whatever is not markup already is escaped."""
+"""Build HTML from nested calls. All text that is not markup already is escaped."""
 
 import html
 import json
@@ -15,7 +15,7 @@ VOID = frozenset({"meta", "path", "line", "circle", "rect"})
 
 
 def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:
-    """An element. `class_` and `for_` lose their underscore, `aria_sort` is aria-sort; None and False are left out."""
+    """Return an element. `class_` becomes class, `aria_sort` becomes aria-sort; None and False are left out."""
     opening = name + "".join(attribute(key, value) for key, value in attributes.items())
     if name in VOID:
         return Markup(f"<{opening}/>")
@@ -30,7 +30,7 @@ def attribute(key: str, value: str | float | bool | None) -> str:
 
 
 def join(children: Iterable[Child]) -> Markup:
-    """All children, one after another, plain text escaped."""
+    """Join all children; plain text is escaped."""
     parts: list[str] = []
     for child in children:
         if isinstance(child, Markup):
@@ -43,7 +43,7 @@ def join(children: Iterable[Child]) -> Markup:
 
 
 def data_block(value: object) -> Markup:
-    """Data for the page's script; no text in it can end the element."""
+    """Return an element with data for the page's script; no text in it can end the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return tag("script", Markup(text), type="application/json", class_="data")
 
@@ -57,7 +57,7 @@ def paragraphs(texts: Iterable[str], class_: str) -> Markup:
 
 
 def plain_table(heading: Iterable[Child], rows: Iterable[Iterable[Child]], label: str) -> Markup:
-    """A table whose first cell in each row names it, in a box that scrolls by itself; sorted by the page's script."""
+    """Return a sortable table in a box that scrolls by itself; the first cell of each row is its heading."""
     head = tag("tr", (tag("th", text, scope="col") for text in heading))
     body = (tag("tr", cells_of(list(row))) for row in rows)
     return table_box(tag("table", tag("thead", head), tag("tbody", body), class_="sortable"), label)
@@ -68,5 +68,5 @@ def cells_of(row: list[Child]) -> Markup:
 
 
 def table_box(table: Markup, label: str) -> Markup:
-    """Focusable, so that the keyboard can scroll it."""
+    """Put a table in a box that can have the focus, so that the keyboard can scroll it."""
     return tag("div", table, class_="box", tabindex="0", role="region", aria_label=label)

@@ -1,4 +1,4 @@
-"""Which columns differ from which: the exact rank-sum test on AURC for every pair."""
+"""Show which columns differ from each other, by the exact rank-sum test on AURC for every pair."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.columns import Column, single
+from benchmark.measure.statistics import LEVEL, run_test, smallest_p
 from benchmark.report.markup import Markup, table_box, tag
-from benchmark.stats import LEVEL, run_test, smallest_p
+from benchmark.tables.columns import Column, split_by_coverage
 
 LARGEST = 40
-"""Columns that a matrix still shows."""
+"""The most columns that a matrix shows."""
 SHADES = (0.01, LEVEL, 0.2)
-"""Below which p a cell is shaded, the first the strongest."""
+"""A cell is shaded if its p is below one of these; the first gives the strongest shade."""
 
 Values = dict[str, dict[int, float]]
 
@@ -24,7 +24,7 @@ def matrix_section(columns: Sequence[Column]) -> Markup:
         return tag("p", "Fewer than two columns have runs: nothing to compare.", class_="note")
     by_mean = sorted(everything, key=lambda name: float(np.mean(list(everything[name].values()))))
     kept = set(by_mean[:LARGEST])
-    values = {name: found for name, found in everything.items() if name in kept}
+    values = {name: by_seed for name, by_seed in everything.items() if name in kept}
     p_values = pairwise(values)
     names = tag("tr", tag("td"), (tag("th", tag("span", name), scope="col") for name in values))
     rows = (
@@ -43,34 +43,36 @@ def matrix_section(columns: Sequence[Column]) -> Markup:
 
 
 def aurc_values(columns: Sequence[Column]) -> Values:
-    """By column and seed; trainings for single coverages stand apart."""
-    judged = [column for column in single(columns) if not column.is_oracle]
-    found = {column.name: {r["seed"]: r["scores"][column.score]["aurc"] for r in column.records} for column in judged}
-    known = {name: {seed: x for seed, x in values.items() if x is not None} for name, values in found.items()}
-    return {name: values for name, values in known.items() if values}
+    """Return the AURC by column and seed; a training for a single coverage is a column of its own."""
+    values: Values = {}
+    for column in split_by_coverage(columns):
+        by_seed = {} if column.is_oracle else {r["seed"]: r["scores"][column.score]["aurc"] for r in column.records}
+        values[column.name] = {seed: aurc for seed, aurc in by_seed.items() if aurc is not None}
+    return {name: by_seed for name, by_seed in values.items() if by_seed}
 
 
 def pairwise(values: Values) -> dict[tuple[str, str], float]:
-    found = {}
+    """Return the p of each pair of columns, in both orders."""
+    p_values = {}
     for a, b in combinations(values, 2):
         outcome = run_test("exact", values[a], values[b])
         if outcome is not None:
-            found[a, b] = found[b, a] = outcome.p
-    return found
+            p_values[a, b] = p_values[b, a] = outcome.p
+    return p_values
 
 
 def caption(values: Values, p_values: dict[Any, float]) -> str:
     smallest = min(smallest_p(len(values[a]), len(values[b])) for a, b in combinations(values, 2))
     count = len(p_values) // 2
     below = sum(p < LEVEL for p in p_values.values()) // 2
-    found = (
+    result = (
         f"{below} below {LEVEL:g}, where chance alone would give about {count * LEVEL:.2g}"
         if smallest < LEVEL
         else f"with so few runs none can fall below {LEVEL:g}"
     )
     comparisons = f"{count} comparisons" if count > 1 else "one comparison"
     return (
-        f"two-sided rank-sum test, exact, {comparisons}, no correction: {found}. Smallest attainable p: "
+        f"two-sided rank-sum test, exact, {comparisons}, no correction: {result}. Smallest attainable p: "
         f"{smallest:.4f}. ↓ the row's AURC is lower (better) than the column's, ↑ higher, where p is below the "
         "level; the stronger the shade, the smaller p."
     )
@@ -88,5 +90,5 @@ def cell(row: str, column: str, values: Values, p_values: dict[tuple[str, str], 
 
 
 def short(p: float) -> str:
-    """Three decimals, without the nought; never 0."""
+    """Return p with three decimals, without the zero before the point; never 0."""
     return "1" if p > 0.9995 else f"{p:.3f}"[1:] if p >= 0.0005 else f"{p:.0e}"

@@ -1,11 +1,10 @@
-"""The whole page: head, navigation, overview, a section for each task and for each published table."""
+"""Build the whole page: head, navigation, overview, a section for each task and for each published table."""
 
 import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from benchmark.assemble import Assembled
 from benchmark.report.classes import classes_section
 from benchmark.report.health import health_section
 from benchmark.report.markup import Markup, join, tag
@@ -15,14 +14,15 @@ from benchmark.report.plot import palette_css, plot_section
 from benchmark.report.runs import cost_section, provenance_section
 from benchmark.report.summary import summary
 from benchmark.report.tables import sheet_html, statistics_html, table_html
-from benchmark.store import Store
+from benchmark.store.store import Store
+from benchmark.tables.assemble import Assembled
 
 TITLE = "Selective classification: results"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def build_page(parts: Sequence[Part]) -> str:
-    """Put together at once: the sections of a large folder are too long to be copied from element to element."""
+    """Return the page, joined only once: long sections are too large to be copied from element to element."""
     skip = tag("a", "Skip to the results", href="#main", class_="skip")
     begin = ("<!doctype html>\n", '<html lang="en">', head(), "<body>", skip, top_bar(parts), '<main id="main">')
     end = ("</main>", tag("script", Markup(asset("report.js"))), "</body></html>\n")
@@ -30,7 +30,7 @@ def build_page(parts: Sequence[Part]) -> str:
 
 
 def make_part(kind: str, shown: Assembled, store: Store) -> Part:
-    """Of a task, or of a published table (kind: paper)."""
+    """Return the part of a task, or of a published table (kind: paper)."""
     section = task_section(shown, store) if kind == "task" else paper_section(shown, store)
     link = shown.name if kind == "task" else f"paper: {shown.name}"
     return Part(anchor(kind, shown), link, card(shown, kind), section)
@@ -66,7 +66,7 @@ def anchor(kind: str, shown: Assembled) -> str:
 
 
 def overview(parts: Sequence[Part]) -> Markup:
-    """One sentence for each."""
+    """Return a section with a card of one sentence for each part."""
     cards = (part.card for part in parts)
     about = (
         "Selective risk: the share of errors among the inputs that a classifier keeps, at a coverage. "
@@ -82,7 +82,7 @@ def card(shown: Assembled, kind: str) -> Markup:
 
 
 def capital(text: str) -> str:
-    """Names keep their letters; a sentence that begins with a word of ours gets a capital."""
+    """Return the sentence with a capital letter, unless it begins with a name."""
     return text[0].upper() + text[1:] if text.startswith(("no ", "all ", "provisional", "too ")) else text
 
 
@@ -112,7 +112,7 @@ def paper_section(shown: Assembled, store: Store) -> Markup:
 
 
 def section(shown: Assembled, kind: str, title: str, parts: dict[str, Markup]) -> Markup:
-    """A heading with links to its parts, and the parts."""
+    """Return a heading with links to the parts, and the parts."""
     own = anchor(kind, shown)
     words = {name: name.replace("–", " ").split()[0].lower() for name in parts}
     links = (tag("li", tag("a", name, href=f"#{own}-{word}")) for name, word in words.items())

@@ -1,7 +1,7 @@
-"""The page in parts, one for each task and published table. A part that nothing has changed for is not made again.
+"""Store the page in parts, one for each task and published table. A part is made again only if something changed.
 
-Parts are kept among the user's own caches, never in a results folder: reading one leaves it as it is, and what somebody
-else put there is not shown as ours.
+Parts are stored in the user's own cache, never in a results folder: reading a folder must not change it, and what
+somebody else put there must not be shown as ours.
 """
 
 import hashlib
@@ -16,52 +16,54 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmark.files import BLANK, Damaged, read_sealed, write_sealed
+from benchmark.base.files import BLANK, Damaged, read_sealed, write_sealed
+from benchmark.config.load import CONFIG_DIR
 from benchmark.report.health import runs_of
 from benchmark.report.markup import Markup
-from benchmark.store import Store
-from benchmark.tables import complete
-from benchmark.tasks import CONFIG_DIR
+from benchmark.store.store import Store
+from benchmark.tables.build import with_defaults
 
 CODE = Path(__file__).resolve().parents[1]
-FORSAKEN_DAYS = 30
+UNUSED_DAYS = 30
+"""Parts that nobody has read for this long are deleted."""
 SETTLED_NS = 2 * 10**9
 NOT_SHOWN = ("seal", "earlier")
-"""What a manifest says that no page shows."""
+"""Fields of a manifest that no page shows."""
 
 
 @dataclass(frozen=True)
 class Part:
+    """A section of the page, with its card in the overview and its link in the navigation."""
+
     anchor: str
     link: str
-    """What the navigation calls it."""
     card: Markup
     section: Markup
 
 
-def kept_or_made(kind: str, manifest: dict[str, Any], store: Store, make: Callable[[], Part]) -> Part:
-    """The part of a manifest as its records are now."""
-    kept = read_part(place_of(kind, manifest, store), made_from(manifest, store)[0])
-    return kept or make_and_keep(kind, manifest, store, make)
+def load_or_make(kind: str, manifest: dict[str, Any], store: Store, make: Callable[[], Part]) -> Part:
+    """Return the part of a manifest: from the cache if nothing has changed, else a new one."""
+    stored = read_part(cache_path(kind, manifest, store), fingerprint(manifest, store)[0])
+    return stored or make_and_store(kind, manifest, store, make)
 
 
-def make_and_keep(kind: str, manifest: dict[str, Any], store: Store, make: Callable[[], Part]) -> Part:
-    """Kept only if no file changed meanwhile, or so shortly before that a second change might show the same time."""
-    started, before = time.time_ns(), made_from(manifest, store)
+def make_and_store(kind: str, manifest: dict[str, Any], store: Store, make: Callable[[], Part]) -> Part:
+    """Make a part, and store it if no file changed meanwhile or just before (two changes could have the same time)."""
+    started, before = time.time_ns(), fingerprint(manifest, store)
     part = make()
-    if before[1] < started - SETTLED_NS and made_from(manifest, store) == before:
-        write_part(place_of(kind, manifest, store), before[0], part)
+    if before[1] < started - SETTLED_NS and fingerprint(manifest, store) == before:
+        write_part(cache_path(kind, manifest, store), before[0], part)
     return part
 
 
-def made_from(manifest: dict[str, Any], store: Store) -> tuple[str, int]:
-    """A hash of all that a part follows from, and when the last of it changed.
+def fingerprint(manifest: dict[str, Any], store: Store) -> tuple[str, int]:
+    """Return a hash of all that decides a part, and the time of the last change.
 
-    Manifest, code, and every file in the folders of its runs. As for git, the system tells which file is another one
-    than before: looking at thirty thousand takes a second or two, reading them minutes.
+    It covers the manifest, the code, and every file in the folders of its runs. As in git, size and times show whether
+    a file changed: checking thirty thousand files takes a second or two, reading them takes minutes.
     """
-    told = {name: value for name, value in complete(manifest).items() if name not in NOT_SHOWN}
-    digest = hashlib.sha256(f"{code_version()}{json.dumps(told, sort_keys=True)}".encode())
+    fields = {name: value for name, value in with_defaults(manifest).items() if name not in NOT_SHOWN}
+    digest = hashlib.sha256(f"{code_version()}{json.dumps(fields, sort_keys=True)}".encode())
     last = 0
     for _, _, folder in runs_of(manifest):
         files = files_of(store.root / folder)
@@ -71,10 +73,10 @@ def made_from(manifest: dict[str, Any], store: Store) -> tuple[str, int]:
 
 
 def files_of(folder: Path) -> list[tuple[str, int, int, int, int]]:
-    """What changes with every write: number, size, and both times of each file; only the system sets the last."""
+    """Return what changes with every write: inode, size and both times of each file; only the system sets the last."""
     try:
-        with os.scandir(folder) as found:
-            stats = sorted((entry.name, entry.stat()) for entry in found)
+        with os.scandir(folder) as entries:
+            stats = sorted((entry.name, entry.stat()) for entry in entries)
     except OSError:
         return []
     return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]
@@ -82,33 +84,34 @@ def files_of(folder: Path) -> list[tuple[str, int, int, int, int]]:
 
 @cache
 def code_version() -> str:
-    """Of all that turns records into a page: the core, the tasks and published figures it knows, and its libraries."""
+    """Return a hash of all that turns records into a page: the code, the task files and published values, libraries."""
     digest = hashlib.sha256(" ".join(version(name) for name in ("numpy", "scipy", "tabulate")).encode())
     for path in sorted([*CODE.rglob("*.py"), *(path for path in CONFIG_DIR.rglob("*") if path.is_file())]):
         digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
-def place_of(kind: str, manifest: dict[str, Any], store: Store) -> Path:
-    """One for each part of each results folder, so that a new one takes the place of the old."""
+def cache_path(kind: str, manifest: dict[str, Any], store: Store) -> Path:
+    """Return the file of a part: one for each part of each results folder, so that a new one replaces the old."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    whose = f"{store.root.resolve()}\n{kind}\n{manifest['name']}"
-    return home / "selbench" / "report" / f"{hashlib.sha256(whose.encode()).hexdigest()[:32]}.json"
+    owner = f"{store.root.resolve()}\n{kind}\n{manifest['name']}"
+    return home / "selbench" / "report" / f"{hashlib.sha256(owner.encode()).hexdigest()[:32]}.json"
 
 
 def read_part(path: Path, key: str) -> Part | None:
+    """Return the stored part; None if there is none with this key."""
     with suppress(OSError, Damaged):
-        kept = read_sealed(path, path.name)
-        if kept is not None and kept["key"] == key:
+        stored = read_sealed(path, path.name)
+        if stored is not None and stored["key"] == key:
             os.utime(path)
-            return Part(kept["anchor"], kept["link"], Markup(kept["card"]), Markup(kept["section"]))
+            return Part(stored["anchor"], stored["link"], Markup(stored["card"]), Markup(stored["section"]))
     return None
 
 
 def write_part(path: Path, key: str, part: Part) -> None:
-    """A cache that cannot be written costs time and nothing else. Folders that are gone leave parts: they go too."""
+    """Store a part and delete those that are no longer used. A cache that cannot be written only costs time."""
     with suppress(OSError):
         write_sealed(path, {"key": key, **asdict(part), "seal": BLANK}, path.name)
         for other in path.parent.glob("*.json"):
-            if time.time() - other.stat().st_mtime > FORSAKEN_DAYS * 24 * 3600:
+            if time.time() - other.stat().st_mtime > UNUSED_DAYS * 24 * 3600:
                 other.unlink()

@@ -1,35 +1,35 @@
-"""The risk–coverage plot as static SVG, whole and at the table's coverages; the script adds hover and legend."""
+"""Draw the risk–coverage plot as static SVG, whole and at the table's coverages; the script adds hover and legend."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Any
 
-from benchmark.columns import Column
-from benchmark.looks import DASHES, PALETTE
 from benchmark.report.curves import STEPS, Curve, build_curves, curve_data
 from benchmark.report.markup import Markup, data_block, join, tag
+from benchmark.tables.columns import Column
+from benchmark.tables.looks import DASHES, PALETTE
 
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 50, 20, 34, 48
 LINE = 1.7
-"""Of a line, as in the style sheet."""
+"""Width of a line, as in the style sheet."""
 ORACLE_DASH = "5 4"
 NOISY = 10
-"""Steps of coverage at which a single wrong image may weigh more than the plot is high."""
+"""Below this step of coverage a single error can be higher than the rest of the plot: it does not set the height."""
 FEW = 6
-"""Lines up to which all bands are shown; of more, the reference's and that of the line looked at."""
+"""Up to this many lines all bands are shown; else only those of the reference and of the line pointed at."""
 
 MARGIN = 6
 BAND_STEP = 2
-"""Bands are drawn at whole per cents of coverage only: half the bytes."""
+"""Bands have points only at whole per cents of coverage, which halves their bytes."""
 LEGEND = 16
-"""Names that fit beside the plot; more stand below it."""
+"""The most names that fit beside the plot; more stand below it."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A part of the plot: steps of coverage and per cent of risk."""
+    """A part of the plot: its range in steps of coverage, and its highest risk in per cent."""
 
     name: str
     first: int
@@ -56,7 +56,7 @@ def plot_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
 
 
 def make_views(manifest: dict[str, Any], curves: Sequence[Curve]) -> list[View]:
-    """Everything, and the coverages of the table where they are only a part."""
+    """Return a view of all coverages, and before it one of the table's coverages if they are only a part."""
     lowest = round(2 * min(manifest["coverages"]))
     highest = round(2 * max(manifest["coverages"]))
     whole = View("full", 0, STEPS, highest_risk(curves, NOISY, STEPS))
@@ -66,8 +66,8 @@ def make_views(manifest: dict[str, Any], curves: Sequence[Curve]) -> list[View]:
 
 
 def highest_risk(curves: Sequence[Curve], first: int, last: int) -> float:
-    found = [curve.band(step)[2] for curve in curves for step in curve.steps(first, last)]
-    return max(found, default=0.0) * 1.04 or 1.0
+    risks = [curve.band(step)[2] for curve in curves for step in curve.steps(first, last)]
+    return max(risks, default=0.0) * 1.04 or 1.0
 
 
 def zoom_buttons(views: Sequence[View]) -> Markup:
@@ -82,7 +82,7 @@ def zoom_buttons(views: Sequence[View]) -> Markup:
 
 
 def plot_svg(view: View, curves: Sequence[Curve], title: str) -> Markup:
-    """A nested svg cuts off what lies above the axes; a margin at its other sides leaves points at the edge whole."""
+    """Draw a view. A nested svg cuts off what is above the axes; its margin keeps points at the other edges whole."""
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     inner = tag(
         "svg",
@@ -135,7 +135,7 @@ def y_axis(view: View) -> Iterator[Markup]:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Four to nine round numbers within the range."""
+    """Return four to nine round numbers within the range."""
     rough = (high - low) / 7
     power = 10 ** floor(log10(rough))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
@@ -160,7 +160,7 @@ def path_points(risks: Sequence[float], view: View) -> list[str]:
 
 
 def points_svg(curve: Curve, view: View) -> Iterator[Markup]:
-    """A point for each training, with the range of its seeds."""
+    """Draw a point for each training, with the range of its seeds."""
     for step in curve.steps(view.first, view.last):
         low, mean, high = (view.y(risk) for risk in curve.band(step))
         x = view.x(step)
@@ -174,14 +174,14 @@ def line_class(curve: Curve) -> str:
 
 
 def dash_of(curve: Curve) -> str:
-    """Lines of one colour differ in their dashes; the reference is solid, as in the figures."""
+    """Return the dashes of a line: they differ within a colour; the reference is solid, as in the figures."""
     if curve.is_oracle or curve.is_reference:
         return ORACLE_DASH if curve.is_oracle else ""
     return " ".join(f"{LINE * length:.3g}" for length in DASHES[curve.look.dash])
 
 
 def palette_css() -> str:
-    """A colour for each place in the palette, and the lines that have it."""
+    """Return the style rules of the palette: its colours, and the classes of lines that use them."""
     colours = "".join(f"--c{index}:light-dark({light},{dark});" for index, (light, dark) in enumerate(PALETTE))
     return f":root{{{colours}}}" + "".join(f".c{index}{{--ink:var(--c{index})}}" for index in range(len(PALETTE)))
 

@@ -1,4 +1,4 @@
-"""What the runs cost, and where their numbers come from."""
+"""Show what the runs cost, and where their numbers come from."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,42 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.columns import Column
-from benchmark.errors import UserError
-from benchmark.names import name_at
-from benchmark.recipe import recipe_text
+from benchmark.base.errors import UserError
+from benchmark.base.units import counted
+from benchmark.config.recipe import recipe_text
+from benchmark.measure.labels import name_at
 from benchmark.report.markup import Markup, details, join, plain_table, tag
-from benchmark.spent import peak_bytes
-from benchmark.units import counted
+from benchmark.store.record import peak_bytes
+from benchmark.tables.columns import Column
 
 MEMORY = "peak memory (MiB)"
 
 
 def trainings(columns: Sequence[Column]) -> dict[str, Column]:
-    """Each training once, whatever scores it is read with."""
-    found: dict[str, Column] = {}
+    """Return each training once, by name, even if several scores read it."""
+    by_name: dict[str, Column] = {}
     for column in columns:
         for part in () if column.is_oracle else column.parts or (column,):
             name = name_at(part.label, part.coverage)
-            if part.published or name not in found:
-                found[name] = part
-    return found
+            if part.published or name not in by_name:
+                by_name[name] = part
+    return by_name
 
 
 def cost_section(columns: Sequence[Column]) -> Markup:
     lines = [[name, *cost_texts(column.records)] for name, column in trainings(columns).items() if column.records]
     if not lines:
         return tag("p", "No run is there yet.", class_="note")
-    heading = [
-        "method",
-        "runs",
-        "s per run",
-        "ms per step",
-        "ms per warm-up step",
-        MEMORY,
-        "device",
-        "branched off",
-    ]
+    times = ["s per run", "ms per step", "ms per warm-up step"]
+    heading = ["method", "runs", *times, MEMORY, "device", "branched off"]
     known = [index for index in range(len(heading)) if any(line[index] != "–" for line in lines)]
     shown = ([line[index] for index in known] for line in lines)
     memory = "; of memory the most that tensors took on a GPU" if heading.index(MEMORY) in known else ""
@@ -52,6 +44,7 @@ def cost_section(columns: Sequence[Column]) -> Markup:
 
 
 def cost_texts(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the cells of a training, in the order of the heading; a dash where nothing is known."""
     origins = [record.get("provenance", {}) for record in records]
     steps = [origin.get("step_seconds", {}) for origin in origins]
     peaks = [peak for origin in origins if (peak := peak_bytes(origin)) is not None]
@@ -72,19 +65,19 @@ def mean_text(values: Sequence[float]) -> str:
 
 
 def provenance_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
-    found = {name: column for name, column in trainings(columns).items() if column.records}
-    records = [record for column in found.values() for record in column.records]
+    finished = {name: column for name, column in trainings(columns).items() if column.records}
+    records = [record for column in finished.values() for record in column.records]
     return details(
         f"Provenance of {counted(len(records), 'run')}: commit, libraries, data, recipe, settings, jobs",
         tag("p", manifest["modified"], class_="note") if manifest["modified"] else Markup(),
         origins_table(records),
-        settings_table(found),
+        settings_table(finished),
         jobs_table(manifest),
     )
 
 
 def origins_table(records: Sequence[dict[str, Any]]) -> Markup:
-    """Every value that occurs, with the number of its runs where they differ."""
+    """List every value that occurs, with the number of its runs where they differ."""
     origins = [record.get("provenance", {}) for record in records]
     facts = {
         "commit": [origin.get("commit") for origin in origins],
@@ -102,14 +95,15 @@ def origins_table(records: Sequence[dict[str, Any]]) -> Markup:
 
 
 def recipe_facts(records: Sequence[dict[str, Any]]) -> dict[str, list[str | None]]:
-    """The lines of the recipes; none where a record is of a version that has other fields."""
-    found: list[dict[str, str]] = []
+    """Return the lines of the recipes; None where a record is of a version with other fields."""
+    recipes: list[dict[str, str]] = []
     for record in records:
         try:
-            found.append(recipe_text(record.get("identity", {})))
+            recipes.append(recipe_text(record.get("identity", {})))
         except UserError:
-            found.append({})
-    return {name: [each.get(name) for each in found] for name in dict.fromkeys(n for each in found for n in each)}
+            recipes.append({})
+    names = dict.fromkeys(name for recipe in recipes for name in recipe)
+    return {name: [recipe.get(name) for recipe in recipes] for name in names}
 
 
 def with_counts(values: Iterable[str | None]) -> Markup:
@@ -128,9 +122,9 @@ def plain(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def settings_table(found: dict[str, Column]) -> Markup:
-    """Of the first run; a job id stands for one choice of settings."""
-    configs = {name: column.records[0].get("identity", {}).get("config", {}) for name, column in found.items()}
+def settings_table(finished: dict[str, Column]) -> Markup:
+    """Show the settings of the first run of each training; all runs of a job id have the same settings."""
+    configs = {name: column.records[0].get("identity", {}).get("config", {}) for name, column in finished.items()}
     rows = ([name, settings_text(config) or "none of its own"] for name, config in configs.items())
     return join([tag("h4", "Settings"), plain_table(["method", "settings"], rows, "Settings by method")])
 

@@ -1,18 +1,18 @@
-"""What one would say of a table in a sentence."""
+"""Sum up a table in a sentence."""
 
 from collections.abc import Sequence
 from math import isnan
 
-from benchmark.assemble import Assembled
-from benchmark.captions import is_provisional
-from benchmark.cells import Table
-from benchmark.columns import Column
+from benchmark.base.units import counted
 from benchmark.report.runs import trainings
-from benchmark.units import counted
+from benchmark.tables.assemble import Assembled
+from benchmark.tables.captions import is_provisional
+from benchmark.tables.columns import Column
+from benchmark.tables.model import Table
 
 
 def summary(shown: Assembled) -> str:
-    """Best average rank, columns that differ from the reference, seeds, and whether all is there."""
+    """Return the best average rank, the columns that differ from the reference, the seeds, and missing runs."""
     table, reference = shown.tables[0], shown.manifest["reference"]
     parts = [best_rank(table), differing(table, reference), seeds(shown), state(shown.columns)]
     return "; ".join(part for part in parts if part) + "."
@@ -32,7 +32,7 @@ def best_rank(table: Table) -> str:
 
 
 def differing(table: Table, reference: str) -> str:
-    """Columns with a marker in at least one row."""
+    """Return how many columns have a marker in at least one row."""
     marked = [cell for cell in table.cells.values() if cell.verdict and not isnan(cell.p)]
     if reference not in table.columns or not marked:
         return ""

@@ -1,20 +1,20 @@
-"""Tables and sheets as HTML: a row for each method, sorted by the page's script, with its LaTeX beside it."""
+"""Turn tables and sheets into HTML: a row for each method, sortable by the page's script, with its LaTeX beside it."""
 
 from collections.abc import Iterator, Sequence
 from math import isnan
 
-from benchmark import latex, render
-from benchmark.captions import divided
-from benchmark.cells import Cell, Table
+from benchmark.base.units import counted
 from benchmark.report.markup import Markup, details, join, paragraphs, plain_table, table_box, tag
-from benchmark.sheet import Sheet
-from benchmark.units import counted
+from benchmark.tables import render
+from benchmark.tables.captions import split_caption
+from benchmark.tables.model import Cell, Sheet, Table
+from benchmark.tables.render import latex
 
 MARKERS = {"better": ("•", "reference significantly better"), "worse": ("◦", "reference significantly worse")}
 
 
 def table_html(table: Table) -> Markup:
-    """Caption, table, notes, LaTeX."""
+    """Return caption, table, notes and LaTeX, with a row for each column of the table."""
     heading = [f"method \\ {table.corner}", *table.rows, *table.summary]
     head = tag("tr", (tag("th", text, scope="col") for text in heading))
     body = (
@@ -22,15 +22,15 @@ def table_html(table: Table) -> Markup:
         for index, column in enumerate(table.columns)
     )
     main = tag("table", tag("thead", head), tag("tbody", body), class_="sortable")
-    return figure(table, table_box(main, divided(table.caption)[0]))
+    return figure(table, table_box(main, split_caption(table.caption)[0]))
 
 
 def sheet_html(sheet: Sheet) -> Markup:
-    return figure(sheet, plain_table(sheet.heading, sheet.rows, divided(sheet.caption)[0]))
+    return figure(sheet, plain_table(sheet.heading, sheet.rows, split_caption(sheet.caption)[0]))
 
 
 def statistics_html(sheets: Sequence[Sheet]) -> Markup:
-    """Collapsed: what stands behind markers and ranks."""
+    """Return the sheets behind markers and ranks, collapsed at first."""
     if not sheets:
         return Markup()
     return details(
@@ -39,7 +39,7 @@ def statistics_html(sheets: Sequence[Sheet]) -> Markup:
 
 
 def figure(table: Table | Sheet, box: Markup) -> Markup:
-    title = divided(table.caption)[0]
+    title = split_caption(table.caption)[0]
     caption = join([tag("strong", title), table.caption.removeprefix(title)])
     return tag(
         "div",
@@ -52,7 +52,7 @@ def figure(table: Table | Sheet, box: Markup) -> Markup:
 
 
 def latex_html(table: Table | Sheet) -> Markup:
-    """The text is there to be copied by hand where the clipboard is out of reach."""
+    """Return the LaTeX with a button that copies it; where the clipboard is not allowed, it can be copied by hand."""
     button = tag("button", "Copy as LaTeX", type="button", class_="copy needs-script")
     text = tag("pre", latex.table_text(table), tabindex="0")
     return tag("div", button, details("LaTeX", text), class_="latex")
@@ -79,7 +79,7 @@ def cell_html(cell: Cell | None) -> Markup:
 
 
 def marker_html(cell: Cell) -> Markup:
-    """An empty place where there is no marker keeps the digits of a column below each other."""
+    """Return the marker; an empty place where there is none keeps the digits of a column aligned."""
     if cell.verdict not in MARKERS:
         return tag("i")
     sign, meaning = MARKERS[cell.verdict]

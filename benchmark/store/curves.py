@@ -1,22 +1,23 @@
-"""The learning curve of a run. It is believed only if it is the one that the run's record tells of."""
+"""Read the learning curve of a run. It is used only if its checksum is the one in the run's record."""
 
 import hashlib
 from pathlib import Path
 from typing import Any
 
-from benchmark.files import Damaged, read_if_there, say
-from benchmark.store import HISTORY, Store, is_older_record
+from benchmark.base.files import Damaged, read_if_there, say
+from benchmark.store.record import is_older_record
+from benchmark.store.store import HISTORY, Store
 
 DAMAGED = "its learning curve (history.csv) is damaged and left out; the command that made it makes it again"
 
 
 def read_curve(folder: Path, record: dict[str, Any], store: Store) -> str:
-    """The text of history.csv; empty where there is none. Raises Damaged, and says so, where it is another one."""
-    told = record.get("checksums", {})
-    if "checksums" in record and HISTORY not in told and not is_older_record(record):
-        return ""  # a run without a curve: what lies there is not its own
+    """Return the text of history.csv, empty where there is none. Where it is another one, say so and raise Damaged."""
+    checksums = record.get("checksums", {})
+    if "checksums" in record and HISTORY not in checksums and not is_older_record(record):
+        return ""  # a run without a curve: a file that is there is not its own
     try:
-        content = store.read_checked(folder, HISTORY, told.get(HISTORY))
+        content = store.read_checked(folder, HISTORY, checksums.get(HISTORY))
     except Damaged as why:
         say(f"'{store.find(folder, HISTORY)}' is damaged ({why}) and left out; the command that made it makes it again")
         raise
@@ -24,6 +25,6 @@ def read_curve(folder: Path, record: dict[str, Any], store: Store) -> str:
 
 
 def curve_checksum(folder: Path, store: Store) -> dict[str, str]:
-    """For the record of a run: the SHA-256 of its curve by file name, if it left one."""
+    """Return what a record keeps of its run's curve: the SHA-256 by file name, or nothing without a curve."""
     content = read_if_there(store.find(folder, HISTORY))
     return {} if content is None else {HISTORY: hashlib.sha256(content).hexdigest()}

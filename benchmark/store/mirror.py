@@ -1,6 +1,6 @@
-"""Results that are kept at a URL: a copy of them on this disk, and what differs between the two.
+"""Keep a copy on this disk of results at a URL, and bring both to the same state.
 
-Every command works on the copy. There are no locks at a URL: one command at a time writes there.
+Every command works on the copy. There are no locks at a URL: one command at a time may write there.
 """
 
 import argparse
@@ -15,54 +15,55 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from benchmark.errors import Unreachable, UserError, brief
-from benchmark.files import read_if_there, read_json, say, write_atomically, write_json
-from benchmark.store import RECORD
+from benchmark.base.errors import Unreachable, UserError, brief
+from benchmark.base.files import read_if_there, read_json, say, write_atomically, write_json
+from benchmark.store.store import RECORD
 
 NOTES, PROBE = ".mirror.json", ".probe"
 PLACES = ("results", "old", "new")
 """Arguments of commands that may be URLs."""
 PAUSES = (1.0, 4.0)
-"""Seconds before the second and the third try."""
+"""Seconds to wait before the second and the third try."""
 
 
-def place(text: str) -> Path | str:
-    """A folder, or the URL of one."""
+def folder_or_url(text: str) -> Path | str:
+    """Return the path of a folder, or the URL of one as text."""
     return text.rstrip("/") if "://" in text else Path(text)
 
 
 @dataclass
 class Mirror:
-    """A folder here and one at a URL. What either has new goes to the other, the records last."""
+    """A folder on this disk and one at a URL. New files of either are copied to the other, the records last."""
 
     url: str
     local: Path
     notes: dict[str, list[Any]] = field(init=False)
-    """Of each file that both have: what names its version there, then size and time of the one here."""
+    """For each file that both have: its version at the URL, then size and time of the one on this disk."""
 
     def __post_init__(self) -> None:
         self.notes = read_json(self.local / NOTES) or {}
 
     @cached_property
-    def place(self) -> tuple[Any, str]:
-        return open_place(self.url)
+    def remote(self) -> tuple[Any, str]:
+        """Return the file system of the URL and the path in it."""
+        return open_remote(self.url)
 
     def versions(self, folder: str = "", depth: int | None = None) -> dict[str, str]:
-        """The files below a folder there, as they are now."""
-        system, root = self.place
+        """Return the present version of each file below a folder at the URL."""
+        system, root = self.remote
         system.invalidate_cache()
-        found = system.find(f"{root}/{folder}".rstrip("/"), maxdepth=depth, detail=True)
-        names = {str(PurePosixPath(path).relative_to(root)): version_of(about) for path, about in found.items()}
+        files = system.find(f"{root}/{folder}".rstrip("/"), maxdepth=depth, detail=True)
+        names = {str(PurePosixPath(path).relative_to(root)): version_of(about) for path, about in files.items()}
         return {name: version for name, version in names.items() if is_result(name)}
 
     def pull(self, *folders: Path) -> None:
-        """Take over what is new or gone there, of some folders or of all."""
+        """Copy what is new at the URL to this disk, and remove what is gone there; in some folders or in all."""
         for folder in folders or (Path(),):
-            self.try_hard(partial(self.pull_folder, "" if folder == Path() else folder.as_posix()))
+            self.with_retries(partial(self.pull_folder, "" if folder == Path() else folder.as_posix()))
         write_json(self.local / NOTES, self.notes)
 
     def pull_folder(self, folder: str) -> None:
-        system, root = self.place
+        system, root = self.remote
         there = self.versions(folder)
         if not folder and not there and self.notes:
             raise UserError(f"there is nothing at '{self.url}' any more; remove '{self.local}' too to begin anew")
@@ -75,45 +76,46 @@ class Mirror:
             del self.notes[name]
 
     def push(self) -> None:
-        """Bring there what is new or gone here."""
+        """Copy what is new on this disk to the URL, and remove there what is gone on this disk."""
         here = {name: stamp for name in self.names_here() if (stamp := self.stamp(name))}
         new = [name for name, stamp in here.items() if self.notes.get(name, [""])[1:] != stamp]
         gone = self.notes.keys() - here.keys()
         for name in records_last(new):
-            self.try_hard(partial(self.bring, name))
+            self.with_retries(partial(self.upload, name))
         for name in gone:
-            self.try_hard(partial(self.remove, name))
+            self.with_retries(partial(self.remove, name))
         for folder in {parent_of(name) for name in new}:
-            self.try_hard(partial(self.note, folder, {name: here[name] for name in new if parent_of(name) == folder}))
+            stamps = {name: here[name] for name in new if parent_of(name) == folder}
+            self.with_retries(partial(self.note_versions, folder, stamps))
         if new or gone:
             write_json(self.local / NOTES, self.notes)
 
     def check_writable(self) -> None:
-        """Fail before any training if results could not be kept."""
-        system, root = self.place
+        """Raise an error before any training if nothing can be written to the URL."""
+        system, root = self.remote
         try:
             make_folder(system, f"{root}/{PROBE}")
             system.pipe_file(f"{root}/{PROBE}", b"")
             system.rm_file(f"{root}/{PROBE}")
-        except Exception as error:  # each kind of store has its own
+        except Exception as error:  # each file system has its own errors
             raise UserError(
                 f"cannot write to '{self.url}' ({brief(error)}); name another place with --results"
             ) from None
 
-    def bring(self, name: str) -> None:
-        system, root = self.place
+    def upload(self, name: str) -> None:
+        system, root = self.remote
         if (content := read_if_there(self.local / name)) is not None:
             make_folder(system, f"{root}/{name}")
             system.pipe_file(f"{root}/{name}", content)
 
     def remove(self, name: str) -> None:
-        system, root = self.place
+        system, root = self.remote
         with suppress(FileNotFoundError):
             system.rm_file(f"{root}/{name}")
         self.notes.pop(name, None)
 
-    def note(self, folder: str, stamps: dict[str, list[int]]) -> None:
-        """Only a listing tells versions as a later listing does."""
+    def note_versions(self, folder: str, stamps: dict[str, list[int]]) -> None:
+        """Note the versions of uploaded files. They are read from a listing, as only that gives what later ones do."""
         there = self.versions(folder, depth=1)
         self.notes |= {name: [there[name], *stamp] for name, stamp in stamps.items() if name in there}
 
@@ -124,42 +126,42 @@ class Mirror:
                     yield name
 
     def noted_version(self, name: str) -> str | None:
-        """None where the copy is not here any more either."""
+        """Return the version that a file had at the URL; None where there is no note or no copy on this disk."""
         return self.notes[name][0] if name in self.notes and (self.local / name).exists() else None
 
     def stamp(self, name: str) -> list[int]:
-        """Differs when a file here has been written since."""
+        """Return size and time of a file on this disk, which differ once it is written again."""
         try:
             about = (self.local / name).stat()
         except FileNotFoundError:
             return []
         return [about.st_size, about.st_mtime_ns]
 
-    def try_hard(self, action: Callable[[], None]) -> None:
-        """Networks fail for a moment now and then."""
+    def with_retries(self, action: Callable[[], None]) -> None:
+        """Run an action, up to three times with pauses, as networks fail for a moment now and then."""
         for pause in (*PAUSES, None):
             try:
                 action()
                 return
             except UserError:
                 raise
-            except Exception as error:  # each kind of store has its own
+            except Exception as error:  # each file system has its own errors
                 if pause is None:
                     raise Unreachable(f"cannot reach '{self.url}' ({brief(error)})") from error
                 time.sleep(pause)
 
 
 @contextmanager
-def patience() -> Iterator[None]:
-    """Where results are kept may be out of reach for a while."""
+def tolerate_outage() -> Iterator[None]:
+    """Report that the URL does not answer, and go on: it may be out of reach for a while."""
     try:
         yield
     except Unreachable as error:
         say(f"{error}; going on, and trying again later")
 
 
-def open_place(url: str) -> tuple[Any, str]:
-    """The file system behind a URL, and the path there."""
+def open_remote(url: str) -> tuple[Any, str]:
+    """Return the file system behind a URL, and the path in it."""
     import fsspec
 
     try:
@@ -172,12 +174,12 @@ def open_place(url: str) -> tuple[Any, str]:
 
 
 def is_result(name: str) -> bool:
-    """Locks, notes, attempts and what is being written begin with a dot."""
+    """Return whether a file is a result: locks, notes, attempts and unfinished files begin with a dot."""
     return not any(part.startswith(".") for part in PurePosixPath(name).parts)
 
 
 def version_of(about: dict[str, Any]) -> str:
-    """Changes with the content; what tells it, each kind of store calls differently."""
+    """Return a text that changes with the content, from the fields by which different file systems tell it."""
     known = ("size", "etag", "mtime", "lastmodified", "last_modified", "created")
     return " ".join(str(value) for key, value in about.items() if key.lower() in known)
 
@@ -187,7 +189,7 @@ def records_last(names: Any) -> list[str]:
 
 
 def make_folder(system: Any, path: str) -> None:
-    """Stores of objects have no folders."""
+    """Create the folder of a file where the file system has folders; object stores have none."""
     if "file" in system.protocol:
         system.makedirs(system._parent(path), exist_ok=True)
 
@@ -198,9 +200,9 @@ def parent_of(name: str) -> str:
 
 @contextmanager
 def mirrored(arguments: argparse.Namespace) -> Iterator[None]:
-    """Puts copies in the place of URLs, and at the end what is new there goes up, however the end came."""
+    """Replace URLs in the arguments by copies on this disk; at any end, copy what is new to the URL."""
     urls = {name: getattr(arguments, name, None) for name in PLACES}
-    mirrors = {name: Mirror(url, copy_of(url)) for name, url in urls.items() if isinstance(url, str)}
+    mirrors = {name: Mirror(url, local_copy(url)) for name, url in urls.items() if isinstance(url, str)}
     for name, mirror in mirrors.items():
         try:
             mirror.pull()
@@ -212,18 +214,19 @@ def mirrored(arguments: argparse.Namespace) -> Iterator[None]:
         yield
     finally:
         if arguments.mirror:
-            push_at_last(arguments.mirror)
+            push_or_explain(arguments.mirror)
 
 
-def push_at_last(mirror: Mirror) -> None:
+def push_or_explain(mirror: Mirror) -> None:
+    """Push; where the URL does not answer, say where the results are and how to send them."""
     try:
         mirror.push()
     except Unreachable as error:
         raise Unreachable(f"{error}; all is kept in '{mirror.local}', the same command brings it there") from None
 
 
-def copy_of(url: str) -> Path:
-    """Where the copy lies, for the next command as well."""
+def local_copy(url: str) -> Path:
+    """Return the folder of the copy of a URL, the same for every command."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     readable = re.sub(r"[^\w.-]+", "-", url)[-60:]
     return home / "selbench" / "results" / f"{readable}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"

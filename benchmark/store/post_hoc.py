@@ -1,4 +1,4 @@
-"""Scores that can be read off any finished run. What must be fitted is fitted on validation or training images."""
+"""Compute further scores of finished runs. What must be fitted is fitted on validation or training images."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,29 +6,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmark import scores
-from benchmark.evaluate import measure_scores
-from benchmark.files import Damaged
-from benchmark.metrics import aurc
-from benchmark.prediction import Evidence, Floats
-from benchmark.scores import Confidence
-from benchmark.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.base.files import Damaged
+from benchmark.measure import scores
+from benchmark.measure.evaluate import measure_scores
+from benchmark.measure.metrics import aurc
+from benchmark.measure.prediction import Evidence, Floats
+from benchmark.measure.scores import Confidence
+from benchmark.store.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
 
 EXPONENTS = range(10)
 
 
 class Unavailable(Exception):
-    """Why a run has no value of a score."""
+    """A run has no value of a score; the text says why."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a finished run has stored."""
+    """The stored predictions of a finished run, each read when it is first used."""
 
     folder: Path
     store: Store
     epoch: int | None = None
-    """What it had stored after so many epochs; None is the end."""
+    """Read what was stored after so many epochs; None is the end of training."""
 
     @cached_property
     def test(self) -> Evidence:
@@ -51,7 +51,7 @@ class Finished:
             raise Unavailable("its predictions are damaged; the command that made them makes them again") from None
 
     def features(self) -> tuple[Floats, Floats]:
-        """Of the test and of the training images."""
+        """Return the features of the test images and of the training images."""
         test, train = self.test.prediction.features, self.train.prediction.features
         if test is None or train is None:
             raise Unavailable(NO_FEATURES)
@@ -71,7 +71,7 @@ def pnorm(run: Finished) -> Confidence:
 
 
 def choose_pnorm(validation: Evidence) -> Callable[[Floats], Confidence]:
-    """The exponent with the lowest AURC on validation images; softmax response unless one is strictly better."""
+    """Return the p-norm score with the lowest AURC on validation images; softmax response unless one is better."""
     logits = validation.prediction.logits
     error = logits.argmax(axis=1) != validation.labels
     candidates: list[Callable[[Floats], Confidence]] = [scores.softmax_response]
@@ -103,14 +103,14 @@ POST_HOC: dict[str, Callable[[Finished], Confidence]] = {
 def with_scores(
     record: dict[str, Any], folder: Path, store: Store, wanted: Iterable[str], epoch: int | None = None
 ) -> dict[str, Any]:
-    """The record with further scores measured, and the reasons of those that cannot be."""
+    """Return the record with further scores measured, and why others cannot be."""
     run = Finished(folder, store, epoch)
-    found: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for name in wanted:
         if name not in record["scores"]:
             try:
-                found |= measure_scores(run.test, {name: POST_HOC[name](run)})
+                measured |= measure_scores(run.test, {name: POST_HOC[name](run)})
             except (Unavailable, ValueError) as reason:
                 reasons[name] = str(reason)
-    return {**record, "scores": {**record["scores"], **found}, "unavailable": reasons}
+    return {**record, "scores": {**record["scores"], **measured}, "unavailable": reasons}

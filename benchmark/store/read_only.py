@@ -1,15 +1,15 @@
-"""The results folder as all ranks but the first see it."""
+"""A results folder that is only read: for all processes of a job but the first."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmark.prediction import Evidence
-from benchmark.store import Store
+from benchmark.measure.prediction import Evidence
+from benchmark.store.store import Store
 
 
-class Onlooker(Store):
-    """Reads like any other, and leaves all writing to the first rank, which comes to the same results."""
+class ReadOnlyStore(Store):
+    """A results folder that is only read. The first process of the job has the same results and writes them."""
 
     def write_record(self, folder: Path, record: Mapping[str, Any]) -> None:
         pass

@@ -1,27 +1,26 @@
-"""Results that other code, or another torch, has made: still used, but never silently mixed with the rest."""
+"""Find results made by other code or another torch: they are used, but never mixed silently with the rest."""
 
 from importlib.metadata import version
 from typing import Any
 
 
-def reasons(record: dict[str, Any], code: str, torch: str) -> list[str]:
-    """How a record was made otherwise than by this code and this version of torch; what is not known is not held
-    against it."""
+def stale_reasons(record: dict[str, Any], code: str, torch: str) -> list[str]:
+    """Return how a record differs from this code and this version of torch; what is not known does not count."""
     provenance = record.get("provenance", {})
-    found = []
+    reasons = []
     if code and provenance.get("codes", [code]) != [code]:
-        found.append("made by another version of the code")
+        reasons.append("made by another version of the code")
     others = sorted({name for name in map(torch_of, provenance.get("environments", [])) if torch and name != torch})
     if others:
-        found.append(f"made with torch {', '.join(others)} instead of {torch}")
-    return found
+        reasons.append(f"made with torch {', '.join(others)} instead of {torch}")
+    return reasons
 
 
 def torch_of(environment: str) -> str:
-    """The version in a line of provenance, which begins with it; how it was built does not count."""
+    """Return the version of torch at the start of a line of provenance, without how it was built."""
     return environment.partition(",")[0].removeprefix("torch ").partition("+")[0]
 
 
 def installed_torch() -> str:
-    """Without importing it, which takes seconds."""
+    """Return the installed version of torch without importing it, which takes seconds."""
     return version("torch").partition("+")[0]

@@ -1,4 +1,4 @@
-"""The results folder: what is written is written whole, and a record is written last. It *is* "done"."""
+"""Read and write the results folder. Files are written whole, the record last: a job with a record is done."""
 
 import csv
 import hashlib
@@ -12,35 +12,36 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.files import (
+from benchmark.base.files import (
     BLANK,
     Damaged,
     check_folder,
     claimed,
     read_if_there,
     read_sealed,
+    remove_leftovers,
     say,
     sealed,
     set_aside,
-    sweep,
     unsealed,
     write_atomically,
     write_sealed,
 )
-from benchmark.names import is_plain
-from benchmark.prediction import Evidence, Prediction
+from benchmark.base.names import is_plain
+from benchmark.measure.prediction import Evidence, Prediction
+from benchmark.store.manifest import FOREIGN, checked_names
+from benchmark.store.record import is_older_record
 
 RECORD, HISTORY, ERROR, LOG = "record.json", "history.csv", "error.txt", "log.txt"
 CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.pt", "checkpoint-before.pt"
 TRUNK = "-trunk"
-"""Ends the name of the folder where a job leaves its snapshots."""
-FOREIGN = "it names what cannot be in this folder"
+"""The end of the name of the folder where a job leaves its snapshots."""
 STALE_RECORD = "record.json.stale"
 PREDICTION, PREDICTION_VAL, PREDICTION_TRAIN = "prediction.npz", "prediction-val.npz", "prediction-train.npz"
 
 
 def at_epoch(name: str, epoch: int) -> str:
-    """The file of a prediction that was made before the end of training."""
+    """Return the file name of a prediction that was made after so many epochs, before the end of training."""
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{epoch}{dot}{suffix}"
 
@@ -58,34 +59,35 @@ class Store:
     """Where to read what is not below `root`; nothing is ever written there."""
 
     def find(self, folder: Path, name: str) -> Path:
+        """Return the path of a job's file: below `root`, or below `base` where `root` has none."""
         own = self.root / folder / name
         return own if self.base is None or own.exists() else self.base / folder / name
 
     def check_writable(self) -> None:
-        """Fail before any training if results could not be kept."""
-        sweep(self.root)
+        """Raise an error before any training if nothing can be written to the folder."""
+        remove_leftovers(self.root)
         check_folder(self.root, "results folder ", "--results DIR")
 
     def state(self, folder: Path) -> str:
-        """done: the record is there; diverged: it says that there is no result; partial: a checkpoint; new: nothing."""
+        """Return done (there is a record), diverged (it has no result), partial (there is a checkpoint) or new."""
         record = self.read_record(folder)
         if record is not None:
             return "diverged" if "diverged" in record else "done"
         return "partial" if self.has_checkpoint(folder) else "new"
 
     def claim(self, folder: Path) -> AbstractContextManager[bool]:
-        """Whether a job's files are ours alone to write until the end of this; a dead process claims nothing."""
+        """Lock a job's files for a block, and yield whether that worked. A dead process holds no lock."""
         return claimed(self.lock_path(folder), lambda: self.has_record(folder))
 
     def is_claimed(self, folder: Path) -> bool:
-        """By a living process; a finished job rids itself of what a dead one has left."""
+        """Return whether a living process has the lock; remove the lock file of a finished job."""
         if not self.lock_path(folder).exists():
             return False
         with self.claim(folder) as ours:
             return not ours
 
     def lock_path(self, folder: Path) -> Path:
-        """A job and its trunk share one: either may leave the snapshots."""
+        """Return the lock file. A job and its trunk share one, as either may write the snapshots."""
         return (self.root / folder).with_name(f".{folder.name.removesuffix(TRUNK)}.lock")
 
     def has_checkpoint(self, folder: Path, name: str = CHECKPOINT) -> bool:
@@ -99,7 +101,7 @@ class Store:
         (self.root / folder / snapshot_name(epoch)).unlink(missing_ok=True)
 
     def remove_trunk(self, folder: Path) -> None:
-        """Unless another process grows it, by itself or as part of a job."""
+        """Remove the folder of a trunk, unless another process trains it, by itself or as part of a job."""
         if (self.root / folder).is_dir() or self.lock_path(folder).exists():
             with self.claim(folder) as ours:
                 if ours:
@@ -107,7 +109,7 @@ class Store:
                     self.lock_path(folder).unlink(missing_ok=True)
 
     def read_record(self, folder: Path) -> dict[str, Any] | None:
-        """None where there is none, or none that can be believed; `damage` tells them apart."""
+        """Return the record, or None where it is missing or damaged; `damage` tells which."""
         with suppress(Damaged):
             return self.read_sealed_record(folder)
         return None
@@ -116,21 +118,21 @@ class Store:
         return read_sealed(self.find(folder, RECORD), folder.as_posix(), is_older_record)
 
     def has_record(self, folder: Path) -> bool:
-        """Whether there is one, be it damaged or not."""
+        """Return whether there is a record, damaged or not."""
         return self.find(folder, RECORD).is_file()
 
     def damage(self, folder: Path) -> dict[str, str]:
-        """The files of a job that are not what was written, and how one can tell."""
-        found: dict[str, str] = {}
+        """Return the damaged files of a job, and what is wrong with each."""
+        damaged: dict[str, str] = {}
         for path in (self.root / folder).glob("*.pt"):
             try:
                 unsealed(read_if_there(path) or b"", place_of(folder, path.name))
             except Damaged as why:
-                found[path.name] = str(why)
+                damaged[path.name] = str(why)
         try:
             record = self.read_sealed_record(folder) or {}
         except Damaged as why:
-            return {**found, RECORD: str(why)}
+            return {**damaged, RECORD: str(why)}
         checksums = record.get("checksums", {})
         if not all(map(is_plain, checksums)):
             return {RECORD: FOREIGN}
@@ -138,11 +140,11 @@ class Store:
             try:
                 self.read_checked(folder, name, sha256)
             except Damaged as why:
-                found[name] = str(why)
-        return found
+                damaged[name] = str(why)
+        return damaged
 
     def set_aside(self, folder: Path, names: Iterable[str]) -> None:
-        """Damaged files of a job that we have claimed. What its record tells of is gone: so goes the record, first."""
+        """Rename damaged files of a job that we have claimed; first its record, if that describes one of them."""
         damaged, record = set(names), self.read_record(folder) or {}
         kept = record.get("provenance", {}).get("weights_kept") and CHECKPOINT in damaged
         if kept or not all(name.endswith(".pt") for name in damaged):
@@ -154,18 +156,18 @@ class Store:
         (self.root / folder / RECORD).replace(self.root / folder / STALE_RECORD)
 
     def records(self, task: str) -> Iterator[dict[str, Any]]:
-        """Of all finished jobs of a task, whatever command they belong to."""
+        """Yield the records of all finished jobs of a task, whatever command they belong to."""
         for path in sorted((self.root / task).glob(f"*/*/*/{RECORD}")):
             if (record := self.read_record(path.parent.relative_to(self.root))) is not None:
                 yield record
 
     def write_record(self, folder: Path, record: Mapping[str, Any]) -> None:
-        """The seal goes into the provenance: the rest of a record is equal wherever and whenever it was made."""
+        """Write a record with its seal in the provenance: the rest is equal wherever and whenever it was made."""
         provenance = {**record.get("provenance", {}), "seal": BLANK}
         write_sealed(self.root / folder / RECORD, {**record, "provenance": provenance}, folder.as_posix())
 
     def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
-        """Store a prediction beside its labels; returns its SHA-256."""
+        """Write a prediction with its labels, and return the SHA-256 of the file."""
         prediction = evidence.prediction
         optional = {"features": prediction.features, "posterior": evidence.posterior, "ids": evidence.ids}
         arrays = {"labels": evidence.labels, "logits": prediction.logits.astype(np.float32)}
@@ -177,7 +179,7 @@ class Store:
         return hashlib.sha256(buffer.getvalue()).hexdigest()
 
     def read_prediction(self, folder: Path, name: str = PREDICTION, sha256: str | None = None) -> Evidence:
-        """Raises Damaged where it is not the one with this checksum, by default the one in the record."""
+        """Return a prediction. Raise Damaged where its checksum is not this one, by default that of the record."""
         if sha256 is None:
             sha256 = (self.read_record(folder) or {}).get("checksums", {}).get(name)
         try:
@@ -192,14 +194,14 @@ class Store:
             return Evidence(prediction, arrays["labels"], arrays.get("posterior"), arrays.get("ids"))
 
     def read_checked(self, folder: Path, name: str, sha256: str | None) -> bytes | None:
-        """None where there is no such file: predictions may be removed to save room."""
+        """Return the content of a file, or None without one: predictions may be removed to save room."""
         content = read_if_there(self.find(folder, name))
         if content is not None and sha256 not in (None, hashlib.sha256(content).hexdigest()):
             raise Damaged("its checksum is wrong" if content else "it is empty")
         return content
 
     def write_history(self, folder: Path, rows: Sequence[Mapping[str, float]]) -> str:
-        """Returns the SHA-256 of the file."""
+        """Write the learning curve as CSV, and return the SHA-256 of the file."""
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
         writer.writeheader()
@@ -209,7 +211,7 @@ class Store:
         return hashlib.sha256(content).hexdigest()
 
     def write_checkpoint(self, folder: Path, payload: bytes, name: str = CHECKPOINT) -> None:
-        """torch.load passes over the seal at the end. The checkpoint before stays, in case this one gets damaged."""
+        """Write a checkpoint and keep the one before it, in case of damage. torch.load ignores the seal at the end."""
         path = self.root / folder / name
         if name == CHECKPOINT:
             with suppress(FileNotFoundError):
@@ -217,7 +219,7 @@ class Store:
         write_atomically(path, sealed(payload, place_of(folder, name)))
 
     def checkpoints(self, folder: Path, name: str = CHECKPOINT, *, ours: bool = True) -> Iterator[bytes]:
-        """The whole ones, newest first. Damaged ones are passed over; those of a job we have claimed, moved aside."""
+        """Yield the whole checkpoints, newest first. Skip damaged ones; rename those of a job that is ours."""
         roots = [root for root in (self.root, self.base) if root is not None]
         for path in (root / folder / each for root in roots for each in newest_first(name)):
             try:
@@ -234,7 +236,7 @@ class Store:
         write_atomically(self.root / folder / ERROR, text.encode())
 
     def tidy(self, folder: Path) -> bool:
-        """Remove what a finished job needs no more, also after a crash right behind its record; False if not done."""
+        """Remove files that a finished job no longer needs, also after a crash; return whether the job is done."""
         record = self.read_record(folder)
         if record is None:
             return False
@@ -247,7 +249,7 @@ class Store:
         self.replace_json(Path(folder, f"{name}.json"), manifest)
 
     def replace_json(self, place: Path, value: Mapping[str, Any]) -> None:
-        """Write an object over the one before; if that is damaged, it is moved aside for people to look at."""
+        """Replace an object by a new one. If the old one is damaged, rename it, so that people can look at it."""
         try:
             self.read_json(place)
         except Damaged as why:
@@ -259,11 +261,11 @@ class Store:
         return read_sealed(self.root / place, place.as_posix(), lambda old: "entries" in old and "torch" not in old)
 
     def paper_manifests(self) -> list[dict[str, Any]]:
-        """One for each published table that was asked for so far."""
+        """Return the manifests of the published tables that commands have asked for."""
         return list(self.manifests_in("paper"))
 
     def manifests(self) -> list[dict[str, Any]]:
-        """What the commands run so far asked for, one per task; tables show exactly this."""
+        """Return what commands have asked for, one manifest per task; tables show exactly this."""
         return list(self.manifests_in("manifests"))
 
     def manifests_in(self, folder: str) -> Iterator[dict[str, Any]]:
@@ -276,27 +278,13 @@ class Store:
                 say(f"'{path}' is damaged ({why}) and left out; the command that wrote it writes it again")
 
 
-def checked_names(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """What is read and written for a manifest lies in its results folder, whoever wrote it."""
-    entries = (*manifest["entries"], *manifest.get("earlier", ()))
-    parts = [part for entry in entries for part in (entry["method"], entry["job"] or "none")]
-    if manifest["name"] != name or not all(is_plain(part) for part in (name, manifest["task"], *parts)):
-        raise Damaged(FOREIGN)
-    return manifest
-
-
-def is_older_record(record: dict[str, Any]) -> bool:
-    """Made before records had seals, which came with the codes in their provenance."""
-    return "identity" in record and "codes" not in record.get("provenance", {})
-
-
 def newest_first(name: str) -> tuple[str, ...]:
-    """A checkpoint, and the one before it that takes its place."""
+    """Return the names to read for a checkpoint: itself, then the one before it."""
     return (name, CHECKPOINT_BEFORE) if name == CHECKPOINT else (name,)
 
 
 def place_of(folder: Path, name: str) -> str:
-    """What the seal of a checkpoint is bound to: it may become the one before."""
+    """Return the path that the seal of a checkpoint includes; the one before keeps that of the newest."""
     return (folder / (CHECKPOINT if name == CHECKPOINT_BEFORE else name)).as_posix()
 
 

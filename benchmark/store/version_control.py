@@ -1,37 +1,28 @@
-"""What commands that only read results may write, and where: a folder under version control is left as it is."""
+"""Find out where commands that only read results may write: a folder under version control is left as it is."""
 
-import argparse
 from pathlib import Path
 
-from benchmark.files import check_folder
+from benchmark.base.files import check_folder
 
 WRITTEN = ("manifests/", "paper/", "tables/", "figures/", "report.html")
 """What commands leave in a results folder, beside its records."""
 
 
-def add_out(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help=f"where to write {what} (default: the results folder, unless it is under version control)",
-    )
-
-
-def place_to_write(arguments: argparse.Namespace) -> Path | None:
-    """A folder that can be written, or None where the results are to be left as they are."""
-    folder = arguments.out or (None if is_under_version_control(arguments.results) else arguments.results)
+def place_to_write(results: Path, out: Path | None) -> Path | None:
+    """Return a folder that can be written, or None where the results are to be left as they are."""
+    folder = out or (None if is_under_version_control(results) else results)
     if folder is not None:
         check_folder(folder, "", "--out DIR")
     return folder
 
 
-def left_alone(arguments: argparse.Namespace) -> str:
-    return f"'{arguments.results}' is under version control, and reading leaves it alone; --out DIR writes elsewhere"
+def left_alone(results: Path) -> str:
+    """Say why nothing is written, and what to do."""
+    return f"'{results}' is under version control, and reading leaves it alone; --out DIR writes elsewhere"
 
 
 def is_under_version_control(results: Path) -> bool:
-    """Whether git's index names what commands write there. It is only looked at: git would run what its config says."""
+    """Tell whether git's index names what commands write there. Only read it: git would run what its config says."""
     folder = results.resolve()
     top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
     if top is None:
@@ -46,7 +37,7 @@ def is_under_version_control(results: Path) -> bool:
 
 
 def git_folder(path: Path) -> Path:
-    """`.git` itself, or where it points to in further work trees and submodules."""
+    """Return `.git` itself, or where it points to in further work trees and submodules."""
     if path.is_dir():
         return path
     return path.parent / path.read_text(encoding="utf-8", errors="replace").strip().removeprefix("gitdir: ")

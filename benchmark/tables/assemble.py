@@ -1,22 +1,20 @@
-"""Manifest → everything that is shown of it. Records are read once, for tables, statistics and the report."""
+"""Build everything that is shown of a manifest. Records are read once, for tables, statistics and the report."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from benchmark.cells import Table
-from benchmark.columns import Column
-from benchmark.latex import labelled
-from benchmark.modified import noted, open_table
-from benchmark.sheet import Sheet
-from benchmark.significance import build_statistics
-from benchmark.store import Store
-from benchmark.tables import build_tables
-from benchmark.verdicts import build_companion
+from benchmark.store.store import Store
+from benchmark.tables.build import build_tables
+from benchmark.tables.columns import Column
+from benchmark.tables.model import Sheet, Table
+from benchmark.tables.modified import open_table, with_note
+from benchmark.tables.render.latex import with_labels
+from benchmark.tables.statistics import build_statistics
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """One task, or one published table, which alone has a companion."""
+    """All that is shown of one task or one published table. Only a published table has a companion."""
 
     manifest: dict[str, Any]
     columns: list[Column]
@@ -34,23 +32,17 @@ class Assembled:
 
 
 def assemble(manifest: dict[str, Any], store: Store) -> Assembled:
-    """All tables of a task."""
+    """Return all tables and sheets of a task."""
     manifest, columns = open_table(manifest, store)
-    return gather(manifest, columns, build_tables(manifest, columns), [], manifest["name"])
+    return assemble_parts(manifest, columns, build_tables(manifest, columns), [], manifest["name"])
 
 
-def assemble_paper(manifest: dict[str, Any], store: Store) -> Assembled:
-    """A published table in its own form, and its companion with the published figures."""
-    manifest, columns = open_table(manifest, store)
-    tables = [table for table in build_tables(manifest, columns) if table.name in ("risk", "kept")]
-    return gather(manifest, columns, tables, build_companion(manifest, tables[0]), f"paper-{manifest['name']}")
-
-
-def gather(
+def assemble_parts(
     manifest: dict[str, Any], columns: list[Column], tables: list[Table], companion: list[Sheet], stem: str
 ) -> Assembled:
-    statistics = labelled(build_statistics(manifest, columns), f"{stem}-statistics")
-    tables, companion = labelled(tables, stem), labelled(companion, stem)
+    """Add statistics, LaTeX labels that start with `stem`, and the note on what was modified."""
+    statistics = with_labels(build_statistics(manifest, columns), f"{stem}-statistics")
+    tables, companion = with_labels(tables, stem), with_labels(companion, stem)
     return Assembled(
-        manifest, columns, noted(tables, manifest), noted(statistics, manifest), noted(companion, manifest)
+        manifest, columns, with_note(tables, manifest), with_note(statistics, manifest), with_note(companion, manifest)
     )

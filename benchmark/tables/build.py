@@ -1,4 +1,4 @@
-"""Columns → tables. A table shows exactly the runs its manifest names; what is missing shows as missing."""
+"""Build tables from columns. A table shows exactly the runs of its manifest; a missing run is shown as missing."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.captions import KEPT, caption, is_provisional, table_notes, test_notes
-from benchmark.cells import Cell, Cells, Row, Table, Value
-from benchmark.columns import Column, column_notes, run_notes, single
-from benchmark.earlier import with_every_run
-from benchmark.errors import UserError
-from benchmark.markers import mark
-from benchmark.names import canonical, match_labels
-from benchmark.stats import competition_ranks
+from benchmark.base.errors import UserError
+from benchmark.base.names import canonical
+from benchmark.measure.labels import match_labels
+from benchmark.measure.statistics import competition_ranks
+from benchmark.store.manifest import with_every_run
+from benchmark.tables.captions import KEPT, caption, is_provisional, table_notes, test_notes
+from benchmark.tables.columns import Column, column_notes, run_notes, split_by_coverage
+from benchmark.tables.markers import mark
+from benchmark.tables.model import Cell, Cells, Row, Table, Value
 
 ALL_SHOWN = ("markers", "second", "w/t/l", "avg. rank")
 SETTINGS: dict[str, Any] = {
@@ -28,17 +29,17 @@ SETTINGS: dict[str, Any] = {
     "decimals": 2,
     "transpose": False,
 }
-"""What a manifest may say beyond rows and columns, with what holds where it says nothing.
+"""Further settings of a manifest, with their defaults.
 
-`columns`: only these, in this order. `groups`: columns among which the best is sought. `shows`: parts of the table.
-`ddof`: of the standard deviation. `decimals`: of percentages; other measures keep as many more. `transpose`: a row for
-each method.
+`columns`: show only these, in this order. `groups`: the best is marked in each group of columns. `shows`: parts of the
+table. `ddof`: of the standard deviation. `decimals`: of percentages; other measures change by as many.
+`transpose`: show a row for each method.
 """
 
 
 def build_tables(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Table]:
-    """All tables of a task: selective risk, the posterior-expected risk where the truth is known, further measures."""
-    notes = (*column_notes(columns), *run_notes(single(columns)))
+    """Return all tables of a task: selective risk, expected risk where the true posterior is known, other measures."""
+    notes = (*column_notes(columns), *run_notes(split_by_coverage(columns)))
     curve = curve_of(manifest)
     tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest['title']}", notes)]
     if any(column.is_oracle for column in columns):
@@ -50,13 +51,13 @@ def build_tables(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Ta
     return [*tables, measures_table(manifest, columns)]
 
 
-def complete(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with every setting."""
+def with_defaults(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the manifest with every setting."""
     return {**SETTINGS, **manifest}
 
 
 def curve_of(manifest: dict[str, Any]) -> str:
-    """What the risk curve of a score is called in the records."""
+    """Return the name of the risk curve in the records."""
     return {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
 
 
@@ -86,7 +87,7 @@ def risk_table(
         corner="coverage",
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in columns),
-        cells=hide(cells, manifest["shows"]),
+        cells=hide_parts(cells, manifest["shows"]),
         summary=shown,
         strong=frozenset((f"avg. rank{end}", name) for name in ranks if float(ranks[name]) == lowest(ranks.values())),
         notes=(*test_notes(manifest, columns, cells), *table_notes(manifest, columns), *notes),
@@ -95,12 +96,12 @@ def risk_table(
 
 
 def kept_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
-    """What the percentile rule really keeps; nothing in it is better or worse."""
+    """Show the coverage that the percentile rule really keeps. No value in it is better than another."""
     rows = risk_rows(manifest, "percentile_coverage")
     filled = {(row.label, column.name): fill_cell(row, column) for row in rows for column in columns}
     older = [
         column.name
-        for column in single(columns)
+        for column in split_by_coverage(columns)
         if any("percentile_coverage" not in record["scores"][column.score] for record in column.records)
     ]
     return Table(
@@ -142,9 +143,10 @@ MEASURES = (
 
 def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
     manifest = {**manifest, "groups": [], "shows": ("markers", "second")}
-    judged = single([column for column in columns if not column.is_oracle])
-    found = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
-    rows = [replace(row, decimals=row.decimals + manifest["decimals"] - SETTINGS["decimals"]) for row in found]
+    judged = split_by_coverage([column for column in columns if not column.is_oracle])
+    more = manifest["decimals"] - SETTINGS["decimals"]
+    measured = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
+    rows = [replace(row, decimals=row.decimals + more) for row in measured]
     cells = fill(rows, judged, manifest)
     return Table(
         name="measures",
@@ -160,24 +162,23 @@ def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table
 
 
 def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: dict[str, Any]) -> Cells:
-    """The cells of all rows, compared with the reference column and with each other. Those that cannot be are left out.
+    """Return the cells of all rows, each compared with the reference and with its row; the oracle's are not compared.
 
-    The oracle's are compared with nothing.
+    A cell without a run, finished or still to come, is left out.
     """
-    found = {
-        (row.label, column.name): cell
-        for row in rows
-        for column in columns
-        if (cell := fill_cell(row, column, manifest["ddof"])) is not None
-    }
+    all_cells = {}
+    for row in rows:
+        for column in columns:
+            if (cell := fill_cell(row, column, manifest["ddof"])) is not None:
+                all_cells[row.label, column.name] = cell
     judged = {column.name for column in columns if not column.is_oracle}
-    cells = {key: cell for key, cell in found.items() if key[1] in judged}
+    cells = {key: cell for key, cell in all_cells.items() if key[1] in judged}
     cells = mark(cells, rows, manifest["reference"], manifest["test"], manifest["holm"])
     for row in rows:
         for group in manifest["groups"] or [judged]:
             line = {name: cell for name in group if (cell := cells.get((row.label, name))) and cell.values}
             cells |= {(row.label, name): cell for name, cell in mark_best(line, row.lower_is_better).items()}
-    return {key: cells.get(key, cell) for key, cell in found.items()}
+    return all_cells | cells
 
 
 def fill_cell(row: Row, column: Column, ddof: int = 0) -> Cell | None:
@@ -190,14 +191,14 @@ def fill_cell(row: Row, column: Column, ddof: int = 0) -> Cell | None:
 
 
 def run_values(row: Row, column: Column) -> dict[int, float]:
-    """By seed, of the runs that have the number."""
+    """Return the values of a row in one column, by seed, of the runs that have one."""
     part = column.at(row.coverage)
-    found = {record.get("seed", 0): row.value(record, part.score) for record in part.records}
-    return {seed: value * row.scale for seed, value in found.items() if value is not None}
+    values = {record.get("seed", 0): row.value(record, part.score) for record in part.records}
+    return {seed: value * row.scale for seed, value in values.items() if value is not None}
 
 
 def mark_best(line: dict[str, Cell], lower_is_better: bool) -> dict[str, Cell]:
-    """Best and second best by the printed mean; equal entries share the honour."""
+    """Mark the best and the second best by the printed mean; equal cells get the same mark."""
     levels = sorted({float(cell.mean) for cell in line.values()}, reverse=not lower_is_better)
     return {
         name: replace(cell, best=float(cell.mean) in levels[:1], second=float(cell.mean) in levels[1:2])
@@ -205,8 +206,8 @@ def mark_best(line: dict[str, Cell], lower_is_better: bool) -> dict[str, Cell]:
     }
 
 
-def hide(cells: Cells, shows: Sequence[str]) -> Cells:
-    """Without the markers or the second best, where a table does not show them."""
+def hide_parts(cells: Cells, shows: Sequence[str]) -> Cells:
+    """Remove the markers or the second best, if the table does not show them."""
     kept = dict(cells)
     if "markers" not in shows:
         kept = {key: replace(cell, verdict="") for key, cell in kept.items()}
@@ -216,17 +217,22 @@ def hide(cells: Cells, shows: Sequence[str]) -> Cells:
 
 
 def wins_ties_losses(rows: Sequence[Row], name: str, cells: Cells, reference: str) -> str:
-    """How often the reference is significantly better / not different / worse than this column."""
+    """Count how often the reference is significantly better / not different / worse than this column."""
     if name == reference:
         return "–"
-    found = [cell for row in rows if (cell := cells.get((row.label, name))) is not None]
-    verdicts = [cell.verdict for cell in found if not np.isnan(cell.p)]
+    shown = [cell for row in rows if (cell := cells.get((row.label, name))) is not None]
+    verdicts = [cell.verdict for cell in shown if not np.isnan(cell.p)]
     return "/".join(str(verdicts.count(kind)) for kind in ("better", "tie", "worse")) if verdicts else "–"
 
 
+def complete_columns(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[str]:
+    """Return the columns that have a value in every row."""
+    return [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
+
+
 def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> tuple[str, ...]:
-    """Mean over the rows of each column's rank by printed mean; a dash for a column with an empty cell."""
-    complete = [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
+    """Return each column's rank by printed mean, averaged over the rows; a dash for a column with an empty cell."""
+    complete = complete_columns(rows, names, cells)
     if not complete:
         return ("–",) * len(names)
     ranks = [competition_ranks([float(cells[row.label, name].mean) for name in complete]) for row in rows]
@@ -241,8 +247,10 @@ def select(
     reference: str | None,
     published: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The manifest with other methods, coverages or another reference. Methods may be those of any command: those of
-    `published` are the runs of published tables."""
+    """Return the manifest with other methods, coverages or another reference.
+
+    Methods may come from any command; `published` adds the runs of published tables.
+    """
     if labels:
         manifest = with_every_run(manifest, published)
     owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
@@ -250,19 +258,15 @@ def select(
     entries = [entry for entry in manifest["entries"] if entry["label"] in kept]
     names = [entry["label"] for entry in entries]
     chosen = pick_reference(reference, manifest["reference"], names)
-    return {
-        **manifest,
-        "entries": entries,
-        "reference": chosen,
-        "coverages": list(dict.fromkeys(coverages or manifest["coverages"])),
-    }
+    rows = list(dict.fromkeys(coverages or manifest["coverages"]))
+    return {**manifest, "entries": entries, "reference": chosen, "coverages": rows}
 
 
 def pick_reference(wanted: str | None, default: str, labels: Sequence[str]) -> str:
-    """The reference asked for; else the task's own if it takes part; else the first method."""
+    """Return the wanted reference; else the task's own, if it is shown; else the first method."""
     if wanted is not None:
-        found = [label for label in labels if canonical(label) == canonical(wanted)]
-        if not found:
+        matches = [label for label in labels if canonical(label) == canonical(wanted)]
+        if not matches:
             raise UserError(f"--reference {wanted}: not among the methods shown ({', '.join(labels)})")
-        return found[0]
+        return matches[0]
     return default if default in labels else labels[0]

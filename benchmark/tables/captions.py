@@ -1,14 +1,14 @@
-"""What stands above and below a table: how to read it, and what its numbers cannot show."""
+"""Write the text above and below a table: how to read it, and what its numbers cannot show."""
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from benchmark.cells import Cells
-from benchmark.columns import Column, single
-from benchmark.markers import FAMILIES, attainable, compared, family_sizes
-from benchmark.stats import LEVEL, TESTS, seeds_needed, smallest_of
-from benchmark.units import counted
+from benchmark.base.units import counted
+from benchmark.measure.statistics import LEVEL, TESTS, seeds_needed, smallest_p_for
+from benchmark.tables.columns import Column, split_by_coverage
+from benchmark.tables.markers import FAMILIES, compared_keys, family_sizes, reachable_p
+from benchmark.tables.model import Cells
 
 KEPT = {
     "percentile_risk": " Kept are all at or above a percentile of the float32 confidence, as in the public codes: on "
@@ -41,15 +41,15 @@ def caption(manifest: dict[str, Any], cells: Cells, kept: str = "") -> str:
     )
 
 
-def divided(caption: str) -> tuple[str, str]:
-    """Part a caption into its title, up to the first colon or full stop, and how to read the table."""
+def split_caption(caption: str) -> tuple[str, str]:
+    """Split a caption into its title, up to the first colon or full stop, and how to read the table."""
     title, *rest = re.split(r"(?<=\S)[:.](?: |$)", caption, maxsplit=1)
     meaning = rest[0] if rest else ""
     return title, meaning[:1].upper() + meaning[1:]
 
 
 def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells) -> list[str]:
-    """The smallest p that the numbers of runs at hand can reach, and the seeds it takes for a marker."""
+    """Say which smallest p this many runs can reach, and how many seeds a marker needs."""
     if "markers" not in manifest["shows"]:
         return []
     reference, test = manifest["reference"], manifest["test"]
@@ -57,20 +57,20 @@ def test_notes(manifest: dict[str, Any], columns: Sequence[Column], cells: Cells
     if reference not in names:
         one_each = any(name.startswith(f"{reference}@") for name in names)
         return [f"{reference} is trained for one coverage at a time: no comparison." if one_each else no_run(reference)]
-    keys = compared(cells)
-    at_best, sizes = attainable(cells, keys, reference, test, manifest["holm"]), family_sizes(keys, manifest["holm"])
-    notes: dict[str, None] = dict.fromkeys(whose_wins(manifest))
-    for key in sorted(keys, key=lambda key: at_best[key]):
+    keys = compared_keys(cells)
+    reachable, sizes = reachable_p(cells, keys, reference, test, manifest["holm"]), family_sizes(keys, manifest["holm"])
+    notes: dict[str, None] = dict.fromkeys(wins_note(manifest))
+    for key in sorted(keys, key=lambda key: reachable[key]):
         ours, theirs = cells[key[0], reference].by_seed, cells[key].by_seed
-        p, pairs = smallest_of(test, ours, theirs), len(set(ours) & set(theirs))
+        p, pairs = smallest_p_for(test, ours, theirs), len(set(ours) & set(theirs))
         against = counted(pairs, "pair") if test == "paired" else f"{len(ours)} against {len(theirs)}"
-        times = f", corrected for {counted(sizes[key], 'comparison')} {at_best[key]:.4f}" if manifest["holm"] else ""
+        times = f", corrected for {counted(sizes[key], 'comparison')} {reachable[key]:.4f}" if manifest["holm"] else ""
         needed = f"; no marker is possible before {seeds_needed(test, sizes[key])} seeds"
-        notes[f"Smallest attainable p, {against}: {p:.4f}{times}{needed if at_best[key] >= LEVEL else ''}."] = None
+        notes[f"Smallest attainable p, {against}: {p:.4f}{times}{needed if reachable[key] >= LEVEL else ''}."] = None
     return list(notes)
 
 
-def whose_wins(manifest: dict[str, Any]) -> list[str]:
+def wins_note(manifest: dict[str, Any]) -> list[str]:
     reference = manifest["reference"]
     meaning = (
         f"w/t/l: rows in which {reference} is significantly better / not different / worse than the column's method."
@@ -83,8 +83,8 @@ def no_run(reference: str) -> str:
 
 
 def is_provisional(columns: Sequence[Column]) -> bool:
-    """Whether runs are still to come."""
-    judged = [column for column in single(columns) if not column.is_oracle and not column.reason]
+    """Return whether some runs are not finished."""
+    judged = [column for column in split_by_coverage(columns) if not column.is_oracle and not column.reason]
     return any(column.wanted > len(column.records) + len(column.diverged) for column in judged)
 
 

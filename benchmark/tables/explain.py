@@ -1,27 +1,27 @@
-"""Where a cell comes from: its runs, and the test behind its marker."""
+"""Explain a cell: its runs, and the test behind its marker."""
 
 from typing import Any
 
 import numpy as np
 from tabulate import tabulate
 
-from benchmark.cells import Cell, Row
-from benchmark.columns import Column
-from benchmark.errors import UserError
-from benchmark.markers import FAMILIES
-from benchmark.modified import open_table
-from benchmark.names import match_name
-from benchmark.stats import LEVEL, TESTS, run_test, smallest_of
-from benchmark.store import Store, folder_of
-from benchmark.tables import fill, risk_rows
+from benchmark.base.errors import UserError
+from benchmark.base.names import match_name
+from benchmark.measure.statistics import LEVEL, TESTS, run_test, smallest_p_for
+from benchmark.store.store import Store, folder_of
+from benchmark.tables.build import fill, risk_rows
+from benchmark.tables.columns import Column
+from benchmark.tables.markers import FAMILIES
+from benchmark.tables.model import Cell, Row
+from benchmark.tables.modified import open_table
 
 
 def explain(manifest: dict[str, Any], method: str, coverage: float, store: Store) -> str:
-    """A page of text on the cell of a column at a coverage."""
+    """Return a page of text on the cell of a method at a coverage."""
     if coverage not in manifest["coverages"]:
         manifest = {**manifest, "coverages": [coverage]}
-    manifest, found = open_table(manifest, store)
-    columns = [column for column in found if not column.is_oracle]
+    manifest, all_columns = open_table(manifest, store)
+    columns = [column for column in all_columns if not column.is_oracle]
     by_name = {column.name: column for column in columns}
     name = match_name(method, by_name, f"column of {manifest['name']}:")
     rows = risk_rows(manifest)
@@ -58,14 +58,14 @@ def runs_text(column: Column, row: Row, cell: Cell) -> str:
 
 
 def test_text(manifest: dict[str, Any], name: str, cell: Cell, against: Cell) -> str:
-    """The test as it was made, its statistic and what its p leads to."""
+    """Describe the test: its name, its statistic, its p and the verdict."""
     outcome = run_test(manifest["test"], against.by_seed, cell.by_seed)
     reference = manifest["reference"]
     if outcome is None:
         return "No seed is in both: no comparison."
     kind = f"sum of the ranks of the pairs in which {reference} is lower"
     statistic = kind if manifest["test"] == "paired" else f"rank sum of {reference} among both"
-    smallest = smallest_of(manifest["test"], against.by_seed, cell.by_seed)
+    smallest = smallest_p_for(manifest["test"], against.by_seed, cell.by_seed)
     lines = [
         f"{reference} against {name}: {TESTS[manifest['test']]}",
         f"statistic W = {outcome.statistic:g} ({statistic}), p = {outcome.p:.6f}, smallest attainable p {smallest:.6f}",

@@ -1,15 +1,15 @@
-"""How a method looks in every figure and in the report: by its label alone, whatever else is shown beside it.
+"""Choose how a method looks in every figure and in the report: by its label alone, whatever is shown beside it.
 
-Labels of configs/labels.txt go through the palette in that order; any other, a plugin's say, gets a colour by its name.
+Labels of configs/labels.txt take colours in that order; any other, e.g. a plugin's, gets a colour by its name's hash.
 """
 
 from dataclasses import dataclass
 from functools import cache
 from zlib import crc32
 
-from benchmark.columns import Column
-from benchmark.scores import TITLES
-from benchmark.tasks import CONFIG_DIR
+from benchmark.config.load import CONFIG_DIR
+from benchmark.measure.scores import TITLES
+from benchmark.tables.columns import Column
 
 PALETTE = (
     ("#D55E00", "#E8762C"),
@@ -25,12 +25,12 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (5, 1.4), (1.2, 1.2), (6, 1.2, 1.2,
 """Line and gap in turn, in widths of the line."""
 MARKS = 8
 OTHER_ROWS = 8
-"""Rounds through the palette among which names that are not listed are shared out."""
+"""Labels that are not listed are spread over so many rounds through the palette."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """Places in the palette, among the dashes and among the marks. A further score of a method has hollow marks."""
+    """Positions in the palette, among the dashes and among the marks. A further score of a method has hollow marks."""
 
     colour: int
     dash: int
@@ -43,14 +43,14 @@ def column_look(column: Column) -> Look:
 
 
 def look_of(label: str, score: str = "") -> Look:
-    """Of a method; of the same read with a score it was not published with: its colour, another line and mark."""
-    row, colour = divmod(place_of(label), len(PALETTE))
-    further = score_place(score)
+    """Return the look of a method. A score that it was not published with has its colour, but another line and mark."""
+    row, colour = divmod(position_of(label), len(PALETTE))
+    further = score_position(score)
     return Look(colour, (row + further) % len(DASHES), (colour + 2 * row + 3 * further) % MARKS, bool(score))
 
 
-def place_of(label: str) -> int:
-    """In the list; names that are not in it come in rounds of their own, so that none looks like one that is."""
+def position_of(label: str) -> int:
+    """Return the position of a label. Labels that are not listed come in later rounds: none looks like a listed one."""
     listed = listed_labels()
     if label in listed:
         return listed.index(label)
@@ -58,7 +58,7 @@ def place_of(label: str) -> int:
     return len(PALETTE) * (-(-len(listed) // len(PALETTE)) + rows % OTHER_ROWS) + colour
 
 
-def score_place(score: str) -> int:
+def score_position(score: str) -> int:
     if not score:
         return 0
     return 1 + (list(TITLES).index(score) if score in TITLES else crc32(score.encode()))

@@ -1,4 +1,4 @@
-"""What a table is made of."""
+"""Define rows, cells, tables and sheets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 Value = Callable[[dict[str, Any], str], float | None]
-"""(record, score) → the number of one run, None where it does not exist."""
+"""(record, score) → the value of one run, None where it does not exist."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean and standard deviation over the runs that are there, of those that were asked for."""
+    """The values of the finished runs, of those that are wanted: a table shows their mean and standard deviation."""
 
     by_seed: dict[int, float]
     wanted: int
@@ -31,10 +31,10 @@ class Cell:
     best: bool = False
     second: bool = False
     verdict: str = "tie"
-    """How the reference method fares against this cell: better, worse or tie."""
+    """The reference method is better or worse than this cell, or it is a tie."""
     p: float = float("nan")
     corrected_p: float = float("nan")
-    """After Holm's correction, where that was asked for."""
+    """After Holm's correction, if there is one."""
     diverged: int = 0
     """Runs without a value because their training diverged."""
     ddof: int = 0
@@ -46,12 +46,12 @@ class Cell:
 
     @property
     def mean(self) -> str:
-        """As printed; ranks and best entries go by this."""
+        """Return the mean as printed; ranks and best entries are decided by it."""
         return f"{np.mean(self.values):.{self.decimals}f}"
 
     @property
     def spread(self) -> float:
-        """The standard deviation over runs; nan where there are too few."""
+        """Return the standard deviation over runs; nan where there are too few."""
         enough = len(self.values) > self.ddof
         return float(np.std(self.values, ddof=self.ddof)) if enough else float("nan")
 
@@ -87,4 +87,21 @@ class Table:
     label: str = ""
     """What LaTeX refers to it by."""
     transposed: bool = False
-    """Whether methods are to be its rows."""
+    """Whether each method is a row instead of a column."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of plain text, for all that is not mean±std: the texts that people read, and the unrounded numbers."""
+
+    name: str
+    caption: str
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    numbers: tuple[dict[str, Any], ...] = ()
+    """One for each line of the CSV file."""
+    modified: str = ""
+    """What the runs were made with that the file of their task does not say."""
+    label: str = ""
+    """What LaTeX refers to it by."""

@@ -1,17 +1,14 @@
-"""What stands behind a table's markers and ranks: corrections, pairs, resampled ranks, two variances, and gains."""
+"""Build the sheets behind a table's markers and ranks: corrections, pairs, resampled ranks, variances and gains."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmark.cells import Cells, Row
-from benchmark.columns import Column, single
-from benchmark.markers import attainable, compared, family_sizes, judge, run_tests
-from benchmark.metrics import sampling_variance, split_gain
-from benchmark.sheet import Sheet
-from benchmark.stats import (
+from benchmark.measure.metrics import sampling_variance, split_gain
+from benchmark.measure.statistics import (
     LEAST_SEEDS,
     LEVEL,
     Array,
@@ -20,9 +17,12 @@ from benchmark.stats import (
     paired_difference,
     probability_of_best,
     seeds_needed,
-    support,
+    smallest_p_text,
 )
-from benchmark.tables import average_ranks, fill, risk_rows, run_values, wins_ties_losses
+from benchmark.tables.build import average_ranks, complete_columns, fill, risk_rows, run_values, wins_ties_losses
+from benchmark.tables.columns import Column, split_by_coverage
+from benchmark.tables.markers import compared_keys, family_sizes, judge, reachable_p, run_tests
+from benchmark.tables.model import Cells, Row, Sheet
 
 RESAMPLES = 2000
 WAYS = (
@@ -33,11 +33,11 @@ WAYS = (
     ("signed-rank", "paired", ""),
     ("signed-rank, Holm, table", "paired", "table"),
 )
-"""Heading, test, and what Holm's correction goes over."""
+"""Heading, test, and the cells that Holm's correction covers."""
 
 
 def build_statistics(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Sheet]:
-    """The sheets that the runs at hand allow."""
+    """Return the sheets for which there are enough runs."""
     judged = [column for column in columns if not column.is_oracle and column.records]
     rows = risk_rows(manifest)
     cells = fill(rows, judged, manifest)
@@ -47,24 +47,24 @@ def build_statistics(manifest: dict[str, Any], columns: Sequence[Column]) -> lis
         sheets += [corrected_sheet(manifest, rows, others, cells), *pair_sheets(manifest, rows, others, cells)]
     sheets += ranks_sheet(manifest, rows, [column.name for column in judged], cells)
     sheets += variance_sheet(manifest, rows, judged)
-    return sheets + gain_sheet(manifest, single(judged))
+    return sheets + gain_sheet(manifest, split_by_coverage(judged))
 
 
 def corrected_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
-    """w/t/l of every column under each test and correction, or the seeds it takes before a marker is possible."""
+    """Show the w/t/l of every column for each test and correction, or how many seeds a marker needs."""
     reference, numbers, texts = manifest["reference"], [], {name: [name] for name in names}
     outcomes = {test: run_tests(cells, reference, test) for test in ("exact", "paired")}
     for _, test, family in WAYS:
         marked = judge(cells, outcomes[test], rows, reference, test, family)
-        keys = compared(marked)
-        sizes, at_best = family_sizes(keys, family), attainable(marked, keys, reference, test, family)
+        keys = compared_keys(marked)
+        sizes, reachable = family_sizes(keys, family), reachable_p(marked, keys, reference, test, family)
         for name in names:
             own = [key for key in keys if key[1] == name]
-            possible = any(at_best[key] < LEVEL for key in own)
-            found = wins_ties_losses(rows, name, marked, reference)
+            possible = any(reachable[key] < LEVEL for key in own)
+            counts = wins_ties_losses(rows, name, marked, reference)
             needed = f"needs {seeds_needed(test, max((sizes[key] for key in own), default=1))} seeds" if own else "–"
-            texts[name].append(found if possible else needed)
-            numbers.append({"column": name, "test": test, "holm": family, "w/t/l": found, "possible": possible})
+            texts[name].append(counts if possible else needed)
+            numbers.append({"column": name, "test": test, "holm": family, "w/t/l": counts, "possible": possible})
     return Sheet(
         "corrected",
         f"What is left of the differences on {manifest['title']}: how often {reference} is significantly better / not "
@@ -78,23 +78,23 @@ def corrected_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequen
 
 
 def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
-    """Difference from the reference, seed by seed, with its t interval; and how runs of one seed go together."""
+    """Show the differences from the reference, seed by seed, with t intervals; and the correlations over seeds."""
     reference, numbers = manifest["reference"], []
     differences: dict[str, list[str]] = {name: [] for name in names}
     correlations: dict[str, list[str]] = {name: [] for name in names}
     for name in names:
         for row in rows:
             ours, theirs = cells.get((row.label, reference)), cells.get((row.label, name))
-            found = paired_difference(*paired(ours.by_seed, theirs.by_seed)) if ours and theirs else None
-            if found is None or not found.n:
+            pair = paired_difference(*paired(ours.by_seed, theirs.by_seed)) if ours and theirs else None
+            if pair is None or not pair.n:
                 differences[name].append("–")
                 correlations[name].append("–")
                 continue
-            interval = f"±{found.half_width:.2f}" if found.n > 1 else ""
-            star = "*" if found.leaves_zero_out else ""
-            differences[name].append(f"{found.mean:+z.2f}{interval}{star}")
-            correlations[name].append("–" if np.isnan(found.correlation) else f"{found.correlation:.2f}")
-            numbers.append({"column": name, "row": row.label, **vars(found)})
+            interval = f"±{pair.half_width:.2f}" if pair.n > 1 else ""
+            star = "*" if pair.leaves_zero_out else ""
+            differences[name].append(f"{pair.mean:+z.2f}{interval}{star}")
+            correlations[name].append("–" if np.isnan(pair.correlation) else f"{pair.correlation:.2f}")
+            numbers.append({"column": name, "row": row.label, **vars(pair)})
     heading = ("method \\ coverage", *(row.label for row in rows))
     needed = seeds_needed("paired")
     return [
@@ -120,40 +120,46 @@ def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
 
 @dataclass(frozen=True)
 class DrawnRanks:
-    """The columns that have every cell and the seeds that most of them have, and what resampling these gives."""
+    """Average ranks under resampling: of the columns that have every cell, over the seeds that most of them have."""
 
     names: tuple[str, ...]
     short: tuple[str, ...]
-    """Columns that lack some of these seeds."""
+    """Columns that are left out, as they lack some of these seeds."""
     seeds: tuple[int, ...]
     ranks: Array | None
-    """(draws, names); None where there are too few seeds to resample."""
+    """(draws, names); None where the seeds are too few to resample."""
 
 
 def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> DrawnRanks | None:
-    """None where fewer than two columns or two seeds are left."""
-    whole = [name for name in names if all((cell := cells.get((row.label, name))) and cell.values for row in rows)]
-    held = {name: set.intersection(*(set(cells[row.label, name].by_seed) for row in rows)) for name in whole}
-    usual = max(held.values(), key=lambda seeds: (list(held.values()).count(seeds), len(seeds)), default=set())
-    whole, short = ([name for name in whole if (held[name] >= usual) == enough] for enough in (True, False))
-    seeds = sorted(usual)
-    if len(whole) < 2 or len(seeds) < 2:
+    """Resample the seeds and rank the columns in each draw; None where fewer than two columns or two seeds are left."""
+    seeds_of = {}
+    for name in complete_columns(rows, names, cells):
+        seeds_of[name] = frozenset.intersection(*(frozenset(cells[row.label, name].by_seed) for row in rows))
+    counts = Counter(seeds_of.values())
+    usual = max(counts, key=lambda seeds: (counts[seeds], len(seeds)), default=frozenset())
+    ranked = [name for name, seeds in seeds_of.items() if seeds >= usual]
+    short = [name for name in seeds_of if name not in ranked]
+    if len(ranked) < 2 or len(usual) < 2:
         return None
-    values = np.array([[[cells[row.label, name].by_seed[s] for row in rows] for s in seeds] for name in whole])
-    few = len(seeds) < LEAST_SEEDS
-    ranks = None if few else bootstrap_ranks(values, rows[0].decimals, RESAMPLES, np.random.default_rng(0))
-    return DrawnRanks(tuple(whole), tuple(short), tuple(seeds), ranks)
+    ranks, seeds = None, sorted(usual)
+    if len(seeds) >= LEAST_SEEDS:
+        values = []
+        for name in ranked:
+            runs = [cells[row.label, name].by_seed for row in rows]
+            values.append([[by_seed[seed] for by_seed in runs] for seed in seeds])
+        ranks = bootstrap_ranks(np.array(values), rows[0].decimals, RESAMPLES, np.random.default_rng(0))
+    return DrawnRanks(tuple(ranked), tuple(short), tuple(seeds), ranks)
 
 
 def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
-    """Average ranks under resampling of seeds, of the columns that have every cell."""
+    """Show how far the average ranks depend on the seeds, for the columns that have every cell."""
     drawn = draw_ranks(rows, names, cells)
     if drawn is None:
         return []
     whole, seeds, ranks = drawn.names, drawn.seeds, drawn.ranks
     printed = average_ranks(rows, whole, cells)
     left_out = [f"Left out, as they lack seeds that most have: {', '.join(drawn.short)}."] if drawn.short else []
-    notes = (*left_out, support(len(seeds)))
+    notes = (*left_out, smallest_p_text(len(seeds)))
     if ranks is None:
         return [unresampled_sheet(manifest, len(seeds), list(zip(whole, printed, strict=True)), notes)]
     low, high = np.percentile(ranks, [2.5, 97.5], axis=0)
@@ -183,7 +189,7 @@ def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
 def unresampled_sheet(
     manifest: dict[str, Any], seeds: int, ranks: Sequence[tuple[str, str]], notes: tuple[str, ...]
 ) -> Sheet:
-    """Average ranks alone, and why nothing more is said of them."""
+    """Show the average ranks alone, and say why they were not resampled."""
     return Sheet(
         "ranks",
         f"Average ranks on {manifest['title']}: how far they depend on the seeds is not said, as {seeds} seeds are too "
@@ -196,7 +202,7 @@ def unresampled_sheet(
 
 
 def variance_sheet(manifest: dict[str, Any], rows: Sequence[Row], columns: Sequence[Column]) -> list[Sheet]:
-    """Standard deviation over seeds beside that over test sets."""
+    """Show the standard deviation over seeds beside the one over test sets."""
     numbers, lines = [], []
     for column in columns:
         line = [column.name]
@@ -228,7 +234,7 @@ def test_variance(record: dict[str, Any], score: str, row: Row) -> float:
 
 
 def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Sheet]:
-    """What a method gains over the baseline in AUGRC, in its two parts."""
+    """Show what each method gains over the baseline in AUGRC, and the two parts of the gain."""
     base = next((column for column in columns if column.name == manifest.get("baseline")), None)
     if base is None:
         return []
@@ -252,7 +258,7 @@ def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Shee
 
 
 def seed_gains(base: Column, column: Column) -> Array:
-    """(ranking, classifier) of the seeds that both have; a run without any error has no AUROC."""
+    """Return both parts of the gain (ranking, classifier) for each common seed; a run without an error has no AUROC."""
     by_seed = {record["seed"]: ranking_of(record, base) for record in base.records}
     pairs = [(by_seed.get(record["seed"]), ranking_of(record, column)) for record in column.records]
     return np.array([split_gain(*ours, *theirs) for ours, theirs in pairs if ours and theirs])

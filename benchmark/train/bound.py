@@ -1,6 +1,6 @@
-"""The generalisation bound of the main paper's Theorem 1, followed over the epochs of a training.
+"""Measure the generalisation bound of the main paper's Theorem 1 after each epoch of a training.
 
-f are the softmax outputs, g = max f the confidence, c the unnormalised feature. All formulas are per sample but for
+f are the softmax outputs, g = max f the confidence, c the unnormalised feature. All formulas are per sample, except
 `generalisation_bound`.
 """
 
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from benchmark.config import BoundConfig
-from benchmark.data import DataSet, Split
+from benchmark.config.task import BoundConfig
+from benchmark.data.dataset import DataSet, Split
 from benchmark.interface import Method
-from benchmark.networks import Network
+from benchmark.train.networks import Network
+from benchmark.train.trainer import State, Trainer, network_of
 
 
 def margin_hinge(logits: Tensor, labels: Tensor, constants: BoundConfig) -> Tensor:
-    """L_MH = max{ max(1 + (α/2)(g/ρ' − γ/ρ), 0), max(λ(1 − β g/ρ'), 0) } with the margin γ = f_y − max_{j≠y} f_j."""
+    """Return L_MH = max{ max(1 + (α/2)(g/ρ' − γ/ρ), 0), max(λ(1 − β g/ρ'), 0) }, margin γ = f_y − max_{j≠y} f_j."""
     f = torch.softmax(logits, dim=1)
     f_label = f.gather(1, labels[:, None])[:, 0]
     margin = f_label - f.scatter(1, labels[:, None], -1.0).amax(dim=1)
@@ -29,7 +30,7 @@ def margin_hinge(logits: Tensor, labels: Tensor, constants: BoundConfig) -> Tens
 
 
 def selective_loss(logits: Tensor, labels: Tensor, constants: BoundConfig) -> Tensor:
-    """L₀ = 1[ŷ ≠ y]·1[g ≥ h] + λ·1[g < h]."""
+    """Return L₀ = 1[ŷ ≠ y]·1[g ≥ h] + λ·1[g < h]."""
     confidence, predicted = torch.softmax(logits, dim=1).max(dim=1)
     accepted = confidence >= constants.threshold
     return torch.where(accepted, (predicted != labels).to(logits.dtype), constants.abstention_cost)
@@ -38,7 +39,7 @@ def selective_loss(logits: Tensor, labels: Tensor, constants: BoundConfig) -> Te
 def generalisation_bound(
     mean_hinge: float, variance: float, norm_squared: float, num_train: int, constants: BoundConfig
 ) -> float:
-    """E[L_MH] + 4·√( (‖l‖²V + 4ρ̃² + ρ̃²‖l‖² ln(6m/δ)) / (ρ̃² m ‖l‖²) ), ρ̃ = min{ρ/(4α), ρ'/(4βλ + 2α)}."""
+    """Return E[L_MH] + 4·√( (‖l‖²V + 4ρ̃² + ρ̃²‖l‖² ln(6m/δ)) / (ρ̃² m ‖l‖²) ), ρ̃ = min{ρ/(4α), ρ'/(4βλ + 2α)}."""
     c = constants
     rho = min(c.rho / (4 * c.alpha), c.rho_prime / (4 * c.beta * c.abstention_cost + 2 * c.alpha))
     logarithm = math.log(6 * num_train / c.delta)
@@ -67,25 +68,31 @@ class ClassMoments:
         self.squares.index_add_(0, labels, features.square().sum(dim=1))
 
     def variance(self) -> Tensor:
-        """A class without samples has none."""
+        """Return V, in which a class without samples counts as zero."""
         counts = self.counts.clamp(min=1)
         return (self.squares / counts - (self.sums / counts[:, None]).square().sum(dim=1)).clamp(min=0).mean()
 
 
+def follow_bound(trainer: Trainer, state: State) -> dict[str, float]:
+    """Observe an epoch: return what its row of the history says of the bound."""
+    task, network = trainer.job.task, network_of(state.method)
+    return measure_bound(state.method, network, trainer.data, task.eval_batch_size, task.bound, trainer.job.max_steps)
+
+
 @torch.no_grad()
-def follow(
+def measure_bound(
     method: Method, network: Network, data: DataSet, batch_size: int, constants: BoundConfig, max_batches: int = 0
 ) -> dict[str, float]:
-    """What an epoch's row of the history says of the bound: its parts over the training images, L₀ over the test."""
+    """Return the parts of the bound over the training images, and L₀ over the test images."""
     method.eval()
     num_classes, device = data.num_classes, data.mean.device
     moments = ClassMoments.empty(num_classes, network.feature_dim, device)
     hinges, losses = [], []
-    for images, labels in labelled(data, data.train, batch_size, max_batches):
+    for images, labels in labelled_batches(data, data.train, batch_size, max_batches):
         outputs, features = network(images)
         moments.add(features, labels)
         hinges.append(margin_hinge(outputs[:, :num_classes], labels, constants))
-    for images, labels in labelled(data, data.test, batch_size, max_batches):
+    for images, labels in labelled_batches(data, data.test, batch_size, max_batches):
         losses.append(selective_loss(network(images)[0][:, :num_classes], labels, constants))
     norm_squared = float(sum(p.detach().square().sum() for p in network.head.parameters()))
     mean_hinge, variance = float(torch.cat(hinges).mean()), float(moments.variance())
@@ -98,8 +105,8 @@ def follow(
     }
 
 
-def labelled(data: DataSet, split: Split, batch_size: int, max_batches: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Images as they are tested, with their labels."""
+def labelled_batches(data: DataSet, split: Split, batch_size: int, max_batches: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the images of a split as they are tested, with their labels."""
     start = 0
     for index, images in enumerate(data.eval_batches(split, batch_size)):
         if max_batches and index >= max_batches:

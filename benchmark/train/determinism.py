@@ -1,4 +1,4 @@
-"""Same bits on every run, of a stated precision; and which operators do not keep to it."""
+"""Make torch compute the same bits on every run, in a set precision; note the operators that may not."""
 
 import os
 import re
@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 UNDETERMINED = "does not have a deterministic implementation"
-"""What torch says of an operator that may give other bits the next time."""
+"""Torch's words for an operator that may give other bits the next time."""
 
 
 def make_deterministic(threads: int, device: torch.device) -> None:
-    """Same bits on every run. On accelerators a few operations have no such version: they warn."""
+    """Make torch compute the same bits on every run. On accelerators a few operators cannot, and warn."""
     torch.set_num_threads(threads)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
@@ -30,8 +30,8 @@ def set_precision(device: torch.device, tf32: bool) -> None:
 
 
 @contextmanager
-def undetermined_operators(found: set[str]) -> Iterator[None]:
-    """Add the operators that torch warns of to `found`; other warnings go their way."""
+def undetermined_operators(names: set[str]) -> Iterator[None]:
+    """Add the operators that torch warns of to `names`; pass other warnings on."""
     with warnings.catch_warnings():
         warnings.filterwarnings("always", f".*{UNDETERMINED}")
         pass_on = warnings.showwarning
@@ -39,7 +39,7 @@ def undetermined_operators(found: set[str]) -> Iterator[None]:
         def note(message: Any, *rest: Any, **more: Any) -> None:
             operator = re.match(rf"(\S+) {UNDETERMINED}", str(message))
             if operator:
-                found.add(operator[1])
+                names.add(operator[1])
             else:
                 pass_on(message, *rest, **more)
 

@@ -1,4 +1,4 @@
-"""One job on several processes, called ranks: each computes its part of every batch, and all end with the same state.
+"""Train one job on several processes, called ranks: each computes a part of every batch, all end with the same state.
 
 Every collective operation of the suite is here. A process that computes by itself is `ALONE`.
 """
@@ -13,26 +13,26 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from benchmark import rng
+from benchmark.data import streams
 from benchmark.interface import Batch, Method, Progress, Step
-from benchmark.prediction import Prediction
+from benchmark.measure.prediction import Prediction
 
 T = TypeVar("T")
 Sums = dict[str, tuple[Tensor, int]]
 Bounds = Sequence[tuple[int, int]]
 LEAST_ROWS = 2
-"""Of a batch on one rank: BatchNorm refuses a single image."""
+"""The fewest rows of a batch that one rank computes: BatchNorm refuses a single image."""
 
 
 class Steps(Protocol):
-    """What a step asks of a method, or of one that several ranks train."""
+    """What a training step calls: a method, or the same method trained by several ranks."""
 
     def training_step(self, batch: Batch, progress: Progress) -> Step: ...
     def after_step(self, batch: Batch, carry: Any, progress: Progress) -> None: ...
 
 
 def parts_of(count: int, size: int) -> list[tuple[int, int]]:
-    """The rows of a batch by rank, in order; with too few rows for all, the last ranks have none."""
+    """Return the bounds of each rank's rows of a batch. With too few rows for all, the last ranks get none."""
     active = max(1, min(size, count // LEAST_ROWS))
     bounds = [rank * count // active for rank in range(active + 1)]
     return [*pairwise(bounds), *[(count, count)] * (size - active)]
@@ -40,44 +40,44 @@ def parts_of(count: int, size: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks of a job as one of them sees them. This one is by itself, and has nobody to ask or to tell."""
+    """All ranks of a job, as seen by one of them. This base class is a single process, which exchanges nothing."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def is_first(self) -> bool:
-        """Whoever is first writes, and speaks for all."""
+        """Return whether this is the first rank: only that one writes files and reports."""
         return self.rank == 0
 
     def rows(self, count: int) -> slice:
-        """Which of so many rows of a batch are computed here."""
+        """Return which of the `count` rows of a batch this rank computes."""
         return slice(count)
 
     def steps(self, method: Method, seed: int, batch_sizes: Sequence[int]) -> Steps:
-        """How an epoch of batches of these sizes is trained."""
+        """Return what trains the steps of an epoch with batches of these sizes."""
         return method
 
-    def agree(self, method: Method) -> None:
-        """The statistics of BatchNorm become those of the first rank, which are saved and tested."""
+    def sync_buffers(self, method: Method) -> None:
+        """Copy the statistics of BatchNorm from the first rank to all: they are what is saved and tested."""
 
     def means(self, sums: Sums) -> Sums:
         return sums
 
-    def told(self, value: T) -> T:
-        """What the first rank says."""
+    def broadcast(self, value: T) -> T:
+        """Return the value that the first rank passes."""
         return value
 
-    def dealt(self, count: int) -> range:
-        """Which of so many batches are predicted here."""
+    def my_batches(self, count: int) -> range:
+        """Return which of `count` batches this rank predicts."""
         return range(count)
 
-    def collected(self, prediction: Prediction[Tensor], bounds: Bounds) -> Prediction[Tensor]:
-        """The predictions of all ranks, in order, from those of the batches that were dealt to this one."""
+    def gather(self, prediction: Prediction[Tensor], bounds: Bounds) -> Prediction[Tensor]:
+        """Return the predictions of all ranks, in order, given this rank's own and the rows of each batch."""
         return prediction
 
     def synchronise_batchnorm(self, network: nn.Module) -> None:
-        """Have BatchNorm normalise with the statistics of the whole batch."""
+        """Let BatchNorm normalise with the statistics of the whole batch."""
 
 
 ALONE = Ranks()
@@ -87,15 +87,15 @@ class Team(Ranks):
     """Several ranks in a process group of torch.distributed."""
 
     def rows(self, count: int) -> slice:
-        """A rank without rows of its own computes the first ones too, and they weigh nothing."""
+        """A rank without rows of its own computes the first rows too; they get weight zero."""
         start, end = parts_of(count, self.size)[self.rank]
         return slice(start, end) if end > start else slice(LEAST_ROWS)
 
     def steps(self, method: Method, seed: int, batch_sizes: Sequence[int]) -> Steps:
-        together = DistributedDataParallel(TrainingStep(method), broadcast_buffers=False)
-        return SharedSteps(method, self, seed, batch_sizes, together)
+        parallel = DistributedDataParallel(TrainingStep(method), broadcast_buffers=False)
+        return SharedSteps(method, self, seed, batch_sizes, parallel)
 
-    def agree(self, method: Method) -> None:
+    def sync_buffers(self, method: Method) -> None:
         buffers = [buffer for buffer in method.network.buffers() if buffer.is_floating_point()]
         if buffers:
             flat = torch.cat([buffer.flatten() for buffer in buffers])
@@ -107,48 +107,49 @@ class Team(Ranks):
     def means(self, sums: Sums) -> Sums:
         totals = torch.stack([total.to(torch.float64) for total, _ in sums.values()])
         dist.all_reduce(totals)
-        return {
-            name: (total / self.size, count) for (name, (_, count)), total in zip(sums.items(), totals, strict=True)
-        }
+        counts = [count for _, count in sums.values()]
+        return {name: (total / self.size, count) for name, total, count in zip(sums, totals, counts, strict=True)}
 
-    def told(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         box = [value]
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
-    def dealt(self, count: int) -> range:
-        """A rank that gets none predicts the first one too, and it does not count."""
+    def my_batches(self, count: int) -> range:
+        """A rank that would get none predicts the first batch too; it is dropped later."""
         return range(self.rank, count, self.size) or range(1)
 
-    def collected(self, prediction: Prediction[Tensor], bounds: Bounds) -> Prediction[Tensor]:
-        dealt = [bounds[rank :: self.size] for rank in range(self.size)]
-        counts = [sum(end - start for start, end in theirs) for theirs in dealt]
-        rows = [torch.arange(start, end) for theirs in dealt for start, end in theirs]
+    def gather(self, prediction: Prediction[Tensor], bounds: Bounds) -> Prediction[Tensor]:
+        counts, rows = [], []
+        for rank in range(self.size):
+            batches = bounds[rank :: self.size]
+            counts.append(sum(end - start for start, end in batches))
+            rows += [torch.arange(start, end) for start, end in batches]
         order = torch.cat(rows).argsort().to(prediction.logits.device)
 
-        def whole(mine: Tensor) -> Tensor:
-            return self.gather(mine, counts).index_select(0, order)
+        def all_rows(mine: Tensor) -> Tensor:
+            return self.gather_rows(mine, counts).index_select(0, order)
 
-        features = None if prediction.features is None else whole(prediction.features)
-        aux = {name: whole(value) for name, value in prediction.aux.items()}
-        return Prediction(whole(prediction.logits), features, aux)
+        features = None if prediction.features is None else all_rows(prediction.features)
+        aux = {name: all_rows(value) for name, value in prediction.aux.items()}
+        return Prediction(all_rows(prediction.logits), features, aux)
 
-    def gather(self, mine: Tensor, counts: Sequence[int]) -> Tensor:
-        """The rows of all ranks in order, the first so many of each."""
+    def gather_rows(self, mine: Tensor, counts: Sequence[int]) -> Tensor:
+        """Return the rows of all ranks, rank after rank: of each rank its first `counts[rank]` rows."""
         if mine.dtype == torch.bool:
-            return self.gather(mine.view(torch.uint8), counts).view(torch.bool)
+            return self.gather_rows(mine.view(torch.uint8), counts).view(torch.bool)
         padded = mine.new_zeros(max(counts), *mine.shape[1:])
         padded[: counts[self.rank]] = mine[: counts[self.rank]]
-        theirs = [torch.empty_like(padded) for _ in counts]
-        dist.all_gather(theirs, padded)
-        return torch.cat([rows[:count] for rows, count in zip(theirs, counts, strict=True)])
+        by_rank = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(by_rank, padded)
+        return torch.cat([rows[:count] for rows, count in zip(by_rank, counts, strict=True)])
 
     def synchronise_batchnorm(self, network: nn.Module) -> None:
         nn.SyncBatchNorm.convert_sync_batchnorm(network)  # type: ignore[no-untyped-call]
 
 
 class TrainingStep(nn.Module):
-    """The form in which torch's DDP takes what it is to differentiate."""
+    """Wraps a method's training step as the module that torch's DDP expects."""
 
     def __init__(self, method: Method) -> None:
         super().__init__()
@@ -160,42 +161,46 @@ class TrainingStep(nn.Module):
 
 @dataclass(frozen=True)
 class SharedSteps:
-    """The steps of a method that several ranks train. The method sees a batch, and nothing of ranks."""
+    """The steps of a method that several ranks train. The method sees a batch and knows nothing of ranks."""
 
     method: Method
     team: Team
     seed: int
     batch_sizes: Sequence[int]
-    together: DistributedDataParallel
+    parallel: DistributedDataParallel
 
     def counts(self, progress: Progress) -> list[int]:
+        """Return how many rows of the step's batch each rank has."""
         parts = parts_of(self.batch_sizes[progress.step], self.team.size)
         return [end - start for start, end in parts]
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
-        """Of this rank's part, weighted so that the mean over ranks is that over samples; each has its own noise."""
-        rng.reseed(self.seed, "model noise", progress.epoch, progress.step, self.team.rank)
-        step: Step = self.together(batch, progress)
+        """Return the step of this rank's part, weighted so that the mean over ranks is the mean over samples.
+
+        Each rank has its own noise.
+        """
+        streams.reseed(self.seed, "model noise", progress.epoch, progress.step, self.team.rank)
+        step: Step = self.parallel(batch, progress)
         counts = self.counts(progress)
         weight = counts[self.team.rank] * self.team.size / sum(counts)
         return Step(weight * step.loss, step.carry, {name: weight * value for name, value in step.logs.items()})
 
     def after_step(self, batch: Batch, carry: Any, progress: Progress) -> None:
-        """With the whole batch and carry on every rank, so that all write the same state."""
+        """Give the whole batch and carry to the method on every rank, so that all write the same state."""
         if type(self.method).after_step is Method.after_step:
             return
         counts = self.counts(progress)
 
-        def whole(rows: Tensor) -> Tensor:
-            return self.team.gather(rows.detach(), counts)
+        def all_rows(mine: Tensor) -> Tensor:
+            return self.team.gather_rows(mine.detach(), counts)
 
-        gathered = Batch(tuple(map(whole, batch.views)), whole(batch.labels), whole(batch.indices))
-        self.team.agree(self.method)
-        self.method.after_step(gathered, each_tensor(carry, len(batch.labels), whole), progress)
+        whole = Batch(tuple(map(all_rows, batch.views)), all_rows(batch.labels), all_rows(batch.indices))
+        self.team.sync_buffers(self.method)
+        self.method.after_step(whole, each_tensor(carry, len(batch.labels), all_rows), progress)
 
 
 def each_tensor(carry: Any, count: int, change: Callable[[Tensor], Tensor]) -> Any:
-    """A carry with each of its tensors changed. Raises TypeError where one has no row for each of `count` samples."""
+    """Return a carry with each of its tensors changed. Raise TypeError where one has not a row for every sample."""
     if carry is None:
         return None
     if isinstance(carry, Tensor):
@@ -205,13 +210,13 @@ def each_tensor(carry: Any, count: int, change: Callable[[Tensor], Tensor]) -> A
     if isinstance(carry, Mapping):
         return {name: each_tensor(value, count, change) for name, value in carry.items()}
     if isinstance(carry, (tuple, list)):
-        return rebuilt(carry, (each_tensor(value, count, change) for value in carry))
+        return same_sequence(carry, (each_tensor(value, count, change) for value in carry))
     raise TypeError(f"Step.carry has a {type(carry).__name__}: {CARRY_RULE}")
 
 
 CARRY_RULE = "it may hold tensors with a row per sample, in tuples, lists or dicts, so that ranks can put it together"
 
 
-def rebuilt(old: Any, values: Iterable[Any]) -> Any:
-    """The same kind of sequence; a named tuple takes its values one by one."""
+def same_sequence(old: Any, values: Iterable[Any]) -> Any:
+    """Return the same kind of sequence with other values; a named tuple takes them one by one."""
     return type(old)(*values) if hasattr(old, "_fields") else type(old)(values)

@@ -1,4 +1,4 @@
-"""Networks: images → (logits, features). Built with K outputs; extra outputs are a layer of their own."""
+"""Build networks: images → (logits, features). They have K outputs; extra outputs are a layer of their own."""
 
 import math
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmark.config import NetworkConfig
-from benchmark.errors import UserError
-from benchmark.names import unknown_name
-from benchmark.units import counted
+from benchmark.base.errors import UserError
+from benchmark.base.names import unknown_name
+from benchmark.base.units import counted
+from benchmark.config.task import NetworkConfig
 
 
 class Network(nn.Module):
@@ -32,11 +32,11 @@ class Network(nn.Module):
         return self.head.in_features
 
     def add_outputs(self, count: int, *, zero: bool) -> None:
-        """Extra outputs, from the same distribution as the head's initial weights, or zero after a warm-up.
+        """Add outputs, drawn from the same distribution as the head's initial weights, or zero after a warm-up.
 
         Warm-up never trains them. Where it is long, weight decay alone takes them to zero (less than a millionth is
-        left on CIFAR as published). On small tasks it would leave 82 to 99 %, and all where there is none: there zero
-        is a choice, by which a shared warm-up need not know of them.
+        left on CIFAR as published). On small tasks 82 to 99 % would be left, and all of it without weight decay. There
+        zero is a choice: a shared warm-up need not know of the extra outputs.
         """
         self.extra = nn.Linear(self.feature_dim, count)
         initialise = getattr(self.body, "initialise_linear", None)
@@ -47,7 +47,7 @@ class Network(nn.Module):
             nn.init.zeros_(self.extra.bias)
 
     def set_speed(self, *, channels_last: bool, amp: str, compiled: bool) -> None:
-        """How it computes, not what. A copy of the network computes alike, though it is not compiled."""
+        """Set how it computes, not what. A copy of the network computes alike, but is not compiled."""
         stop_counting_batches(self)
         if channels_last:
             self.memory_format = torch.channels_last
@@ -61,9 +61,9 @@ class Network(nn.Module):
         return logits, features
 
     def with_hidden(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, features, and these after dropout, for heads beside its own; only `forward` is ever compiled.
+        """Return logits, features, and features after dropout for further heads. Only `forward` is ever compiled.
 
-        The body is in half precision, if so set. Its last layer is always single: rounded logits would tie.
+        The body computes in half precision, if so set; the last layer never does: rounded logits would tie.
         """
         images = images.contiguous(memory_format=self.memory_format)
         with torch.autocast(images.device.type, self.inner_dtype) if self.inner_dtype else nullcontext():
@@ -78,7 +78,7 @@ class Network(nn.Module):
 
 
 def stop_counting_batches(network: nn.Module) -> None:
-    """Spare BatchNorm a kernel a layer: only an average that these networks do not use needs the number of batches."""
+    """Save BatchNorm a kernel per layer: these networks do not use the average that needs the number of batches."""
     for layer in network.modules():
         is_plain = isinstance(layer, nn.modules.batchnorm._BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
         if is_plain and layer.momentum is not None:
@@ -86,7 +86,7 @@ def stop_counting_batches(network: nn.Module) -> None:
 
 
 def forget_counts(network: nn.Module, keys: Any) -> None:
-    """Let checkpoints with and without counts of batches fit: some were saved before, or by several GPUs."""
+    """Accept checkpoints with and without counts of batches: older ones and those of several GPUs have them."""
     for listed in (keys.unexpected_keys, keys.missing_keys):
         listed[:] = [key for key in listed if not key.endswith(".num_batches_tracked")]
 
@@ -139,7 +139,7 @@ def vgg16(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) 
 
 
 def small_cnn(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
-    """3×3 convolutions with BatchNorm, halving the resolution after each; the last maps are averaged or flattened."""
+    """Build 3×3 convolutions with BatchNorm, each halving the resolution; the last maps are averaged or flattened."""
     if not config.widths:
         raise UserError("network small_cnn needs network.widths, e.g. [32, 64, 128]")
     if min(shape[1:]) >> len(config.widths) < 1:
@@ -160,7 +160,7 @@ def small_cnn(config: NetworkConfig, num_classes: int, shape: tuple[int, int, in
 
 
 def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
-    """torchvision's architecture and initialisation; the feature is what its last linear layer reads."""
+    """Build torchvision's network with its initialisation; the feature is the input of its last linear layer."""
     import torchvision
 
     if channels != 3:
@@ -178,7 +178,7 @@ def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
 
 
 def timm_network(name: str, num_classes: int, channels: int) -> Network:
-    """timm's architecture and initialisation; the feature is its pooled pre-logits."""
+    """Build timm's network with its initialisation; the feature is its pooled pre-logits."""
     import timm
 
     base, _, tag = name.partition(".")
@@ -201,7 +201,7 @@ OWN: dict[str, Callable[[NetworkConfig, int, tuple[int, int, int]], Network]] = 
 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
-    """The network of a task for images of `shape` (C, H, W), initialised from torch's default generator."""
+    """Build the network of a task for images of `shape` (C, H, W), initialised from torch's default generator."""
     library, _, name = config.name.partition(":")
     if config.name not in OWN and library not in ("torchvision", "timm"):
         raise unknown_name(config.name, [*OWN, "torchvision:NAME", "timm:NAME"], "network")

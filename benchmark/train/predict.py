@@ -1,22 +1,23 @@
-"""A trained method → stored predictions and what a record says of them."""
+"""Predict with a trained method, store the predictions, and return what a record says of them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmark.data import Split
-from benchmark.evaluate import measure
+from benchmark.data.dataset import Split
 from benchmark.interface import Method
-from benchmark.jobs import Job
-from benchmark.prediction import Evidence, Prediction, Stored
-from benchmark.store import PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
-from benchmark.trainer import Diverged, Trainer
+from benchmark.jobs.job import Job
+from benchmark.measure.evaluate import measure
+from benchmark.measure.prediction import Evidence, Prediction, Stored
+from benchmark.store.store import HISTORY, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.train.trainer import Diverged, Trainer
 
 
 def heading(job: Job) -> dict[str, Any]:
-    """What every record begins with."""
+    """Return the entries that every record begins with."""
     return {
         "task": job.task.name,
         "method": job.method,
@@ -27,27 +28,28 @@ def heading(job: Job) -> dict[str, Any]:
     }
 
 
-def told(job: Job, measured: dict[str, Any]) -> dict[str, Any]:
-    """What a record says of measures. Those of a trial stand apart, so that nothing takes them for a test."""
+def as_recorded(job: Job, measures: dict[str, Any]) -> dict[str, Any]:
+    """Return measures as a record has them. Those of a trial stand apart, so that nothing takes them for a test."""
     if not job.held_out:
-        return measured
-    return {"held_out": {"images" if name == "num_test" else name: value for name, value in measured.items()}}
+        return measures
+    return {"held_out": {"images" if name == "num_test" else name: value for name, value in measures.items()}}
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Predicts the splits of a job and stores what is said."""
+    """Predicts the splits of a job and stores the predictions. Owns the checksums of what a job has written."""
 
     trainer: Trainer
     store: Store
     folder: Path
     keep_features: bool = False
     epochs: tuple[int, ...] = ()
-    """After so many epochs it predicts too."""
+    """Numbers of epochs after which it predicts too."""
     checksums: dict[str, str] = field(default_factory=dict)
+    """By file name: those of the predictions, also of earlier attempts, and of the history."""
 
     def measured(self, method: Method) -> dict[str, Any]:
-        """The final predictions stored, those on the test images measured, by the first rank alone."""
+        """Store the final predictions; return the measures of the test images, on the first rank only."""
         data, job = self.trainer.data, self.trainer.job
         if self.keep_features:
             self.write(method, data.train, PREDICTION_TRAIN)
@@ -60,31 +62,36 @@ class Outputs:
             return {}
         measured = {**measure(test, method.scores(test.prediction)), "num_train": len(data.train)}
         earlier = {str(epoch): self.measured_at(epoch, method) for epoch in self.epochs}
-        return told(job, {**measured, "at_epochs": earlier} if earlier else measured)
+        return as_recorded(job, {**measured, "at_epochs": earlier} if earlier else measured)
 
     def measured_at(self, epoch: int, method: Method) -> dict[str, Any]:
-        """From what was stored then, perhaps before an interruption."""
+        """Return the measures after an earlier epoch, from what was stored then, perhaps before an interruption."""
         name = at_epoch(self.trainer.job.measured, epoch)
         test = self.store.read_prediction(self.folder, name, self.checksums[name])
         return measure(test, method.scores(test.prediction))
 
     def write_due(self, method: Method, epochs_done: int) -> None:
-        """The test and validation predictions that an unfinished training owes, be it for an interruption."""
+        """Write the test and validation predictions that are due by now and missing, perhaps after an interruption."""
         splits = {self.trainer.job.measured: self.trainer.data.test, PREDICTION_VAL: self.trainer.data.val}
-        for epoch in (epoch for epoch in self.epochs if epoch <= epochs_done):
-            for name, split in splits.items():
-                if split is not None and at_epoch(name, epoch) not in self.checksums:
-                    self.write(method, split, at_epoch(name, epoch))
+        for epoch in self.epochs:
+            for prediction, split in splits.items():
+                name = at_epoch(prediction, epoch)
+                if split is not None and epoch <= epochs_done and name not in self.checksums:
+                    self.write(method, split, name)
+
+    def write_history(self, history: Sequence[Mapping[str, float]]) -> None:
+        self.checksums[HISTORY] = self.store.write_history(self.folder, history)
 
     def write(self, method: Method, split: Split, name: str) -> Evidence:
-        found = self.trainer.predict(method, split, features=self.keep_features)
-        aux = {key: value.float().cpu().numpy() for key, value in found.aux.items()}
-        features = None if found.features is None else found.features.float().cpu().numpy()
-        prediction: Stored = Prediction(found.logits.float().cpu().numpy(), features, aux)
+        """Predict a split and store the prediction; return it with the labels."""
+        tensors = self.trainer.predict(method, split, features=self.keep_features)
+        aux = {key: value.float().cpu().numpy() for key, value in tensors.aux.items()}
+        features = None if tensors.features is None else tensors.features.float().cpu().numpy()
+        prediction: Stored = Prediction(tensors.logits.float().cpu().numpy(), features, aux)
         count = len(prediction.logits)
         posterior = self.trainer.data.posterior if split is self.trainer.data.test else None
-        truth = None if posterior is None else posterior[:count]
-        evidence = Evidence(prediction, split.labels[:count].cpu().numpy(), truth, split.ids[:count])
+        posterior = None if posterior is None else posterior[:count]
+        evidence = Evidence(prediction, split.labels[:count].cpu().numpy(), posterior, split.ids[:count])
         refuse_malformed(evidence, self.trainer.data.num_classes)
         self.checksums[name] = self.store.write_prediction(self.folder, name, evidence)
         return evidence
@@ -99,7 +106,7 @@ def refuse_malformed(evidence: Evidence, num_classes: int) -> None:
 
 
 def refuse_collapsed(test: Evidence, job: Job) -> None:
-    """A network that says the same class of everything has learnt nothing; its mean would hide it."""
+    """Raise Diverged where all images get the same class: the network has learnt nothing, and a mean would hide it."""
     predicted, kind = test.prediction.logits.argmax(axis=1), "held-out" if job.held_out else "test"
     if len(predicted) > 1 and len(np.unique(predicted)) == 1 and len(np.unique(test.labels)) > 1:
         raise Diverged(f"collapsed: every {kind} image is called class {predicted[0]}")

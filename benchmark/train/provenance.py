@@ -1,4 +1,4 @@
-"""Where a number came from: code, libraries, machine."""
+"""Describe where a result comes from: code, libraries, machine."""
 
 import platform
 import subprocess
@@ -12,17 +12,17 @@ from typing import Any
 import psutil
 import torch
 
-from benchmark.devices import describe, has_streams, model_of
-from benchmark.jobs import Job
-from benchmark.store import Store
+from benchmark.base.files import ROOT
+from benchmark.data.devices import describe, has_streams, model_of
+from benchmark.jobs.job import Job
+from benchmark.store.store import Store
 
-ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("numpy", "scipy", "timm", "torch", "torchvision")
 
 
 @lru_cache(maxsize=1)
 def commit() -> str | None:
-    """The commit of the suite, with `+` if the working tree differs from it; None outside a checkout."""
+    """Return the commit of the suite, with `+` if the working tree differs from it; None outside a checkout."""
     try:
         head = git("rev-parse", "HEAD")
         return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
@@ -36,7 +36,7 @@ def git(*arguments: str) -> str:
 
 
 def environment(device: torch.device, threads: int, ranks: int = 1) -> str:
-    """What bit-equality is promised for. A run resumed under another one says so in its table."""
+    """Describe the machine. Equal bits are promised for equal descriptions; the table tells where a run has several."""
     shared = f", {ranks} ranks" if ranks > 1 else ""
     return f"torch {torch.__version__}, {processor()}, {describe(device)}, {threads} thread(s){shared}"
 
@@ -44,8 +44,8 @@ def environment(device: torch.device, threads: int, ranks: int = 1) -> str:
 @lru_cache(maxsize=1)
 def processor() -> str:
     """Return the instructions that torch uses and the processor's model: both decide how sums are split."""
-    told = Path("/proc/cpuinfo")
-    lines = (line.partition(":") for line in told.read_text().splitlines()) if told.is_file() else ()
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = (line.partition(":") for line in cpuinfo.read_text().splitlines()) if cpuinfo.is_file() else ()
     facts = {name.strip(): value.strip() for name, _, value in lines}
     model = [facts[name] for name in ("vendor_id", "cpu family", "model") if name in facts]
     return f"{torch.backends.cpu.get_cpu_capability()} ({' '.join(model) or platform.processor()})"
@@ -73,11 +73,11 @@ def provenance() -> dict[str, Any]:
 
 
 def process_age() -> float:
-    """Seconds since this process was started."""
+    """Return the seconds since this process was started."""
     return time.time() - float(psutil.Process().create_time())
 
 
 def codes_of(job: Job, parts: Iterable[tuple[Job, Sequence[str]]]) -> list[str]:
-    """The code of a job, and any other that had a part in its result: `parts` are jobs with the codes that did."""
+    """Return the code of a job, then other codes that had a part in its result, given jobs with their codes."""
     others = (code for part, codes in parts for code in codes if code != part.code)
     return list(dict.fromkeys([job.code, *others]))

@@ -1,8 +1,9 @@
-"""One job from its description to its record."""
+"""Run one job: from its description to its record."""
 
 import contextlib
 import itertools
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,33 +11,36 @@ from typing import Any
 
 import torch
 
-from benchmark.bound import follow
-from benchmark.cache import Folders
-from benchmark.checkpoints import Checkpoints
-from benchmark.config import TaskConfig
-from benchmark.data import DataSet, prepare
-from benchmark.derive import combine, finished
-from benchmark.determinism import make_deterministic, set_precision, undetermined_operators
-from benchmark.devices import data_budget, enter, start_memory, used_memory
+from benchmark.config.task import TaskConfig
+from benchmark.data.cache import Folders
+from benchmark.data.dataset import DataSet, prepare
+from benchmark.data.devices import data_budget, enter, start_memory
+from benchmark.data.preprocessing import DIGITS
 from benchmark.interface import Derived
-from benchmark.jobs import Job, Methods
-from benchmark.learning import curve_checksum
-from benchmark.onlooker import Onlooker
-from benchmark.outputs import Outputs, heading
-from benchmark.preprocessing import DIGITS
-from benchmark.provenance import codes_of, environment, process_age, provenance
-from benchmark.pulse import Interrupted, Pulse, Report, silent
-from benchmark.ranks import ALONE, Ranks
-from benchmark.store import HISTORY, Store, snapshot_name
-from benchmark.trainer import Diverged, State, Trainer, network_of, trainable
+from benchmark.jobs.job import Job, Methods
+from benchmark.store.curves import curve_checksum
+from benchmark.store.read_only import ReadOnlyStore
+from benchmark.store.store import Store, snapshot_name
+from benchmark.train.accounting import Accounting
+from benchmark.train.bound import follow_bound
+from benchmark.train.checkpoints import Checkpoints
+from benchmark.train.combine import combine, finished_record
+from benchmark.train.determinism import make_deterministic, set_precision, undetermined_operators
+from benchmark.train.distributed import ALONE, Ranks
+from benchmark.train.predict import Outputs, heading
+from benchmark.train.provenance import environment, process_age, provenance
+from benchmark.train.pulse import Interrupted, Pulse, Report, silent
+from benchmark.train.trainer import Diverged, State, Trainer, network_of, trainable
 
 JOBS_HERE = itertools.count()
-"""How many jobs this process has begun. The first bears its start, and all that is loaded or translated only once."""
+"""How many jobs this process has begun. The first also takes the time to start, load and compile what all jobs use."""
+Observer = Callable[[Trainer, State], dict[str, float]]
+"""Called after each epoch; what it returns is added to the epoch's row of the history. It changes nothing."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What running a job needs beside its description. Sent to worker processes."""
+    """What a job needs to run besides its description. It is sent to worker processes."""
 
     results: Path
     folders: Folders
@@ -45,38 +49,42 @@ class Context:
     """Bytes of images that a job may keep on its device; None = a share of what is free there."""
     jobs_per_device: int = 1
     gpus_per_job: int = 1
-    """Or processes, on the CPU."""
+    """On the CPU: processes per job."""
     keep_weights: bool = False
     keep_features: bool = False
     keep_trunks: bool = False
     track_bound: bool = False
-    """After each epoch, note the parts of the generalisation bound in the history."""
+    """Whether to add the parts of the generalisation bound to the history after each epoch."""
     only_fresh: bool = False
-    """Whether to begin anew where other code, or another torch, has begun."""
+    """Whether to start again what other code, or another torch, has started."""
     awaited: frozenset[Path] = frozenset()
-    """Folders of jobs whose final weights another job starts from; they go when the command ends."""
+    """Folders of jobs whose final weights another job starts from; the weights are removed when the command ends."""
 
     base: Path | None = None
-    """Where results are read that are not in `results`: an attempt writes to a folder of its own."""
+    """Where to read results that are not in `results`: an attempt writes to a folder of its own."""
     url: str = ""
-    """Where workers of other machines find the results and leave theirs, if not in `results`."""
+    """Where workers on other machines read and write results, if not in `results`."""
 
-    onlooker: bool = False
+    read_only: bool = False
     """Whether another process of the job does all the writing."""
 
     @property
     def store(self) -> Store:
-        return (Onlooker if self.onlooker else Store)(self.results, self.base)
+        return (ReadOnlyStore if self.read_only else Store)(self.results, self.base)
+
+    @property
+    def observers(self) -> list[Observer]:
+        return [follow_bound] if self.track_bound else []
 
 
 def run_job(
     job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks = ALONE, beat: Report = silent
 ) -> None:
-    """From a description to a record; continues from the last checkpoint, and does nothing for a finished job.
+    """Run a job and write its record. Continue from the last checkpoint; do nothing for a finished job.
 
-    `report` hears of each epoch when it ends, `beat` now and then of what goes on within; either may say to stop.
-    A training that diverges raises Diverged, and its record says so: it would diverge again. The job is claimed.
-    Where several ranks run it, each calls this.
+    `report` is called at the end of each epoch, `beat` now and then within an epoch; either may return true to stop.
+    A training that diverges raises Diverged, and its record says so: it would diverge again. The caller has claimed
+    the job. Where several ranks run it, each calls this.
     """
     store = context.store
     if (record := store.read_record(job.folder)) is not None:
@@ -98,9 +106,9 @@ def run_job(
         else:
             record = train(job, context, device, report, ranks, pulse)
     except Diverged as error:
-        made = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
-        left = {"checksums": curve_checksum(job.folder, store), "provenance": provenance() | made}
-        store.write_record(job.folder, {**heading(job), "diverged": str(error), **left})
+        spent = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
+        rest = {"checksums": curve_checksum(job.folder, store), "provenance": provenance() | spent}
+        store.write_record(job.folder, {**heading(job), "diverged": str(error), **rest})
         store.tidy(job.folder)
         raise
     if not job.max_steps:
@@ -114,63 +122,50 @@ def run_job(
 def train(
     job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse
 ) -> dict[str, Any]:
-    """Train, or take over what another job trained; predict and measure. Returns the record, to be written last."""
-    store, owner = context.store, job.needs[0] if job.takes_over else job
+    """Train a job, or take over what another job trained; predict and measure. Return the record, still unwritten."""
+    store, trained, epochs = context.store, job, job.task.evaluate_at
     if job.takes_over:
-        finished(store, owner)
-    trainer = Trainer(owner, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
-    saver = Checkpoints(trainer, store, job.folder, context.only_fresh)
-    epochs = () if job.takes_over else job.task.evaluate_at  # of the training it takes over only the end is its own
-    outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs, saver.checksums)
-    state = run_epochs(saver, report, pulse, outputs, track_bound=context.track_bound)
-    method = trainer.chosen(state)
+        trained, epochs = job.needs[0], ()  # of the training that it takes over, only the end is its own
+        finished_record(store, trained)
+    trainer = Trainer(trained, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
+    outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs)
+    accounting = Accounting(trainer)
+    saver = Checkpoints(outputs, accounting, context.only_fresh)
+    state = run_epochs(saver, report, pulse, context.observers)
+    method = trainer.tested_method(state)
     if job.takes_over:
-        method = trainer.around(network_of(method), trainable(context.methods, job.method), job.config)
+        method = trainer.make_method(network_of(method), trainable(context.methods, job.method), job.config)
     with saver.saving(state):
         record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
     if not job.task.data.mean:
-        measured = {"mean": trainer.data.mean, "std": trainer.data.std}
-        record["measured"] = {
-            name: [round(value, DIGITS) for value in each.tolist()] for name, each in measured.items()
-        }
+        record["measured"] = {"mean": rounded(trainer.data.mean), "std": rounded(trainer.data.std)}
     if context.track_bound:
         record["bound"] = vars(job.task.bound)
-    outputs.checksums[HISTORY] = store.write_history(job.folder, state.history)
+    outputs.write_history(state.history)
     if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
-    spent = {
-        "seconds": saver.seconds(),
-        "epochs_seconds": saver.in_epochs + saver.aside,
-        "environments": saver.environments,
-        "codes": codes_of(job, [(owner, saver.codes)]),
-        "weights_kept": context.keep_weights,
-    }
-    if saver.operators:
-        spent["undetermined_operators"] = sorted(saver.operators)
-    if saver.peak_bytes:
-        spent["peak_bytes"] = saver.peak_bytes
-    if ranks.size > 1:
-        spent["ranks"] = ranks.size
-    if not job.max_steps:
-        spent["step_seconds"] = {"device": device.type, **saver.step_seconds()}
-    if saver.branched:
-        spent["branched_off"] = {"job": saver.branched.id, "epoch": owner.warmup_epochs}
+    spent = accounting.for_record(job, weights_kept=context.keep_weights)
     return {**record, "checksums": outputs.checksums, "provenance": {**provenance(), **spent}}
 
 
+def rounded(values: torch.Tensor) -> list[float]:
+    return [round(value, DIGITS) for value in values.tolist()]
+
+
 def train_trunk(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> None:
-    """The warm-up of other jobs. If it diverges, they will find out by themselves."""
+    """Train the warm-up that other jobs share. If it diverges, each of them will find out by itself."""
     store = context.store
     if all(store.has_checkpoint(job.folder, snapshot_name(epoch)) for epoch in job.snapshots):
         return
     trainer = Trainer(job, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
-    saver = Checkpoints(trainer, store, job.folder, context.only_fresh)
+    saver = Checkpoints(Outputs(trainer, store, job.folder), Accounting(trainer), context.only_fresh)
     with contextlib.suppress(Diverged):
-        run_epochs(saver, report, pulse, track_bound=context.track_bound)
+        run_epochs(saver, report, pulse, context.observers)
     store.remove_checkpoint(job.folder)
 
 
 def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) -> DataSet:
+    """Return the data of a job. Raise ValueError where they are not those that it was planned with."""
     sharing = context.jobs_per_device * (ranks.size if device.type == "cpu" else 1)
     budget = data_budget(device, sharing) if context.budget is None else context.budget
     folders, config = context.folders, job.task.data
@@ -180,52 +175,42 @@ def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) ->
     return data
 
 
-def run_epochs(
-    saver: Checkpoints, report: Report, pulse: Pulse, outputs: Outputs | None = None, *, track_bound: bool = False
-) -> State:
-    """From where a job stands to its last epoch. Interrupted, it saves where it stands."""
-    trainer, job = saver.trainer, saver.trainer.job
+def run_epochs(saver: Checkpoints, report: Report, pulse: Pulse, observers: Sequence[Observer] = ()) -> State:
+    """Train from the last checkpoint to the last epoch. When interrupted, save the state."""
+    trainer, outputs, job = saver.trainer, saver.outputs, saver.trainer.job
     state = saver.restore()
-    if outputs is not None:
-        with saver.saving(state):
-            outputs.write_due(state.method, state.epoch)
+    with saver.saving(state):
+        outputs.write_due(state.method, state.epoch)
     while state.epoch < job.last_epoch:
         state = trainer.in_phase(state)
         with saver.saving(state), pulse.doing(partial(saver.save_within, state)):
-            seconds = timed_epoch(saver, state, track_bound=track_bound)
+            seconds = timed_epoch(saver, state, observers)
             if state.epoch in job.snapshots:  # before it is reported or saved
                 saver.save_snapshot(state)
-            if outputs is not None:
-                outputs.write_due(state.method, state.epoch)
+            outputs.write_due(state.method, state.epoch)
             saver.save_if_due(state)
-            told = {**state.history[-1], "epochs_done": state.epoch, "seconds": seconds}
-            if trainer.ranks.told(report(told)):
+            values = {**state.history[-1], "epochs_done": state.epoch, "seconds": seconds}
+            if trainer.ranks.broadcast(report(values)):
                 raise Interrupted
     return state
 
 
-def timed_epoch(saver: Checkpoints, state: State, *, track_bound: bool) -> float:
-    """Train an epoch, or the rest of one; returns the seconds of a whole one."""
-    trainer = saver.trainer
-    before, first, started = state.epoch, state.step, time.monotonic()
+def timed_epoch(saver: Checkpoints, state: State, observers: Sequence[Observer]) -> float:
+    """Train an epoch, or the rest of one, and call the observers. Return the seconds that a whole epoch takes."""
+    trainer, accounting = saver.trainer, saver.accounting
+    phase, first_step, started = phase_of(trainer.job, state.epoch), state.step, time.monotonic()
     try:
-        with undetermined_operators(saver.operators):
+        with undetermined_operators(accounting.operators):
             trainer.run_epoch(state)
     except Diverged:
         saver.store.write_history(saver.folder, state.history)
         raise
-    seconds = saver.note_epoch(phase_of(trainer.job, before), first, time.monotonic() - started)
-    saver.peak_bytes = max(saver.peak_bytes, used_memory(trainer.device))
-    if track_bound:
+    seconds = accounting.note_epoch(phase, first_step, time.monotonic() - started)
+    for observe in observers:
         started = time.monotonic()
-        state.history[-1] |= follow_bound(trainer, state)
-        saver.aside += time.monotonic() - started
+        state.history[-1] |= observe(trainer, state)
+        accounting.observers_seconds += time.monotonic() - started
     return seconds
-
-
-def follow_bound(trainer: Trainer, state: State) -> dict[str, float]:
-    job, network = trainer.job, network_of(state.method)
-    return follow(state.method, network, trainer.data, job.task.eval_batch_size, job.task.bound, job.max_steps)
 
 
 def phase_of(job: Job, epoch: int) -> str:
@@ -233,7 +218,7 @@ def phase_of(job: Job, epoch: int) -> str:
 
 
 def prepare_device(task: TaskConfig, device: torch.device) -> torch.device:
-    """Make a device, with its number, ready for a job: current, of the task's precision, counting memory from here."""
+    """Make a device current, with the task's precision, counting memory from here. Return it with its number."""
     make_deterministic(task.threads, device)
     set_precision(device, task.tf32)
     device = enter(device)

@@ -1,4 +1,4 @@
-"""The one training loop. Nothing in it knows a method; phases, streams and state follow from declarations."""
+"""Train any method with one loop. It knows no method: phases, streams and state follow from what methods declare."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmark import rng
-from benchmark.config import ScheduleConfig
-from benchmark.data import DataSet, Split
-from benchmark.devices import has_streams
+from benchmark.base.schema import build
+from benchmark.config.task import ScheduleConfig
+from benchmark.data import streams
+from benchmark.data.dataset import DataSet, Split
+from benchmark.data.devices import has_streams
 from benchmark.interface import Batch, Method, Progress, Step, Task, Validation
-from benchmark.jobs import Job, Methods
-from benchmark.networks import Network, build_network
-from benchmark.prediction import Prediction
-from benchmark.ranks import ALONE, Ranks, Steps, Sums
-from benchmark.schema import build
+from benchmark.jobs.job import Job, Methods
+from benchmark.measure.prediction import Prediction
+from benchmark.train.distributed import ALONE, Ranks, Steps, Sums
+from benchmark.train.networks import Network, build_network
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": lambda p, c, **how: torch.optim.SGD(p, lr=c.lr, momentum=c.momentum, weight_decay=c.weight_decay, **how),
@@ -27,12 +27,12 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 class Diverged(Exception):
-    """The loss is no number any more."""
+    """Raised where a training has failed for good: its loss or its predictions are useless."""
 
 
 @dataclass
 class State:
-    """Everything a checkpoint holds. `epoch` is the number of finished epochs, `step` that of steps in the next."""
+    """Everything a checkpoint holds. `epoch` counts the finished epochs, `step` the finished steps of the next one."""
 
     method: Method
     optimizer: torch.optim.Optimizer
@@ -40,14 +40,14 @@ class State:
     epoch: int = 0
     step: int = 0
     sums: Sums = field(default_factory=dict)
-    """Of loss and logs over the steps of the running epoch; they stay on the device until it ends."""
+    """Sums and counts of loss and logs in the running epoch; they stay on the device until it ends."""
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Any] | None = None
-    """Right validation images and state of the best epoch so far, where the task tests that one."""
+    """Number of right validation images, epoch and weights of the best epoch so far, where the task tests that one."""
 
 
 def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: float, num_epochs: int) -> float:
-    """The rate at `fraction` ∈ [0, 1) of an epoch: a pure function, so resuming needs no scheduler state."""
+    """Return the rate at `fraction` ∈ [0, 1) of an epoch: a pure function, so resuming needs no scheduler state."""
     if schedule.name == "step":
         return float(base * schedule.factor ** (epoch // schedule.every))
     if schedule.name == "cosine":
@@ -58,8 +58,8 @@ def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: f
     return base
 
 
-def unheard(done: int, of: int, epoch: int | None = None) -> None:
-    """The sign of life of a training that nobody watches."""
+def no_pulse(done: int, of: int, epoch: int | None = None) -> None:
+    """Do nothing: the pulse of a training that nobody watches."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Trainer:
     data: DataSet
     device: torch.device
     ranks: Ranks = ALONE
-    pulse: Callable[..., None] = unheard
+    pulse: Callable[..., None] = no_pulse
     """Called after each step, and after each batch that is predicted. It may raise: the state can be saved then."""
 
     def start(self) -> State:
-        """The state before the first epoch. Every method of a seed starts from the same network."""
-        rng.reseed(self.job.seed, "initialisation")
+        """Return the state before the first epoch. All methods of a seed start from the same network."""
+        streams.reseed(self.job.seed, "initialisation")
         task = self.job.task
         network = build_network(task.network, self.data.num_classes, self.data.shape).to(self.device)
         if task.sync_batchnorm:
@@ -85,57 +85,59 @@ class Trainer:
         return self.begin_phase(network, warmup=self.job.warmup_epochs > 0)
 
     def begin_phase(self, network: Network, *, warmup: bool) -> State:
-        """The warm-up method, or the job's own, around `network` with a fresh optimiser."""
+        """Return the state of the warm-up method, or of the job's own, around `network` with a fresh optimiser."""
         method_class, settings = trainable(self.methods, self.job.method), self.job.config
         if warmup and method_class.warmup is not None:
             settings = self.job.trunk.config if self.job.trunk else {}
             method_class = trainable(self.methods, method_class.warmup)
-        method = self.around(network, method_class, settings)
+        method = self.make_method(network, method_class, settings)
         return State(method, self.optimizer(method), self.scaler())
 
     def optimizer(self, method: Method) -> torch.optim.Optimizer:
-        """On a GPU one kernel for all parameters. It also skips a step with infinite gradients by itself, where other
-        optimisers would ask the device first."""
+        """Return the optimiser; on a GPU the fused one, with one kernel for all parameters.
+
+        That one also skips a step with infinite gradients by itself, where others would wait for the device first.
+        """
         task = self.job.task
         fused = has_streams(self.device) or task.amp == "fp16"
-        optimizer = OPTIMIZERS[task.optimizer.name](trained(method), task.optimizer, fused=fused or None)
+        optimizer = OPTIMIZERS[task.optimizer.name](trained_parameters(method), task.optimizer, fused=fused or None)
         if fused and task.optimizer.momentum:
-            for parameter in trained(method):
-                # Else the first step makes it without filling it, and leaves it so where it is skipped.
+            for parameter in trained_parameters(method):
+                # Else the first step makes it without values, and leaves it so where the step is skipped.
                 optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         return optimizer
 
     def scaler(self) -> torch.amp.GradScaler | None:
-        """Half precision with a short exponent needs its losses scaled up."""
+        """Return a gradient scaler for fp16, whose short exponent needs losses scaled up; None otherwise."""
         return torch.amp.GradScaler(self.device.type) if self.job.task.amp == "fp16" else None
 
-    def around(self, network: Network, method_class: type[Method], settings: Mapping[str, Any]) -> Method:
-        """A method with its outputs and state, drawn from their own streams, around a network."""
+    def make_method(self, network: Network, method_class: type[Method], settings: Mapping[str, Any]) -> Method:
+        """Return a method around a network, with its outputs and state drawn from their own random streams."""
         if method_class.extra_outputs:
-            rng.reseed(self.job.seed, "extra outputs")
+            streams.reseed(self.job.seed, "extra outputs")
             network.add_outputs(method_class.extra_outputs, zero=self.job.warmup_epochs > 0)
-        rng.reseed(self.job.seed, "method state")
+        streams.reseed(self.job.seed, "method state")
         task = Task(self.data.num_classes, len(self.data.train), network.feature_dim)
         return method_class(network, task, build(method_class.Config, settings, self.job.method)).to(self.device)
 
     def branch(self, state: State) -> State:
-        """From the last epoch of warm-up to the method itself: same network, same optimiser state, new loss."""
+        """Return the state after the warm-up: same network, same optimiser state, the method's own loss."""
         old = state.optimizer
         new = self.begin_phase(network_of(state.method), warmup=False)
-        for parameter in trained(new.method):
+        for parameter in trained_parameters(new.method):
             if parameter in old.state:
                 new.optimizer.state[parameter] = old.state[parameter]
         new.scaler, new.epoch, new.history, new.best = state.scaler, state.epoch, state.history, state.best
         return new
 
     def in_phase(self, state: State) -> State:
-        """The state as its epoch wants it: when the warm-up is over, the method itself takes its place."""
+        """Return the state in the phase of its epoch: when the warm-up is over, the method takes its place."""
         due = 0 < state.epoch == self.job.warmup_epochs
         is_own = type(state.method) is trainable(self.methods, self.job.method)
         return self.branch(state) if due and not is_own else state
 
     def run_epoch(self, state: State) -> State:
-        """One epoch, or the rest of it, in its phase. Raises Diverged on a loss that is not finite."""
+        """Train one epoch, or the rest of it, in its phase. Raise Diverged where the loss is not finite."""
         state = self.in_phase(state)
         self.train_epoch(state)
         sums = self.ranks.means(state.sums)
@@ -149,13 +151,13 @@ class Trainer:
         return state
 
     def epoch_after(self, epoch: int) -> int:
-        """A trial of a few steps visits one epoch of each phase."""
+        """Return the number of the next epoch. A try of a few steps visits one epoch of each phase."""
         if not self.job.max_steps:
             return epoch + 1
         return self.job.warmup_epochs if epoch < self.job.warmup_epochs else self.job.task.epochs
 
     def train_epoch(self, state: State) -> None:
-        """The steps that are left of an epoch, and its end."""
+        """Train the steps that are left of an epoch, and end it."""
         task, seed, epoch, method = self.job.task, self.job.seed, state.epoch, state.method
         sizes = self.data.batch_sizes(task.batch_size)
         num_steps, first = min(len(sizes), self.job.max_steps or len(sizes)), state.step
@@ -171,14 +173,15 @@ class Trainer:
             accumulate(state.sums, take_step(steps, state.optimizer, batch, seed, progress, state.scaler))
             state.step = step_index + 1
             self.pulse(state.step, num_steps, epoch)
-        self.ranks.agree(method)
+        self.ranks.sync_buffers(method)
         self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
 
     def validates(self, method: Method) -> bool:
-        """Whether it looks at the validation images after each epoch, where there are some."""
+        """Return whether validation images, where there are some, are predicted after each epoch."""
         return method.needs_validation or self.job.task.checkpoint == "best"
 
     def end_epoch(self, state: State, progress: Progress) -> None:
+        """Predict the validation images if needed, call `after_epoch`, and keep the best epoch so far."""
         method, task = state.method, self.job.task
         validation = None
         if self.data.val is not None and self.validates(method):
@@ -191,29 +194,29 @@ class Trainer:
             if state.best is None or right > state.best["right"]:
                 state.best = {"right": right, "epoch": state.epoch, "method": copy_state(method)}
 
-    def chosen(self, state: State) -> Method:
-        """The trained method at the epoch that the task tests."""
+    def tested_method(self, state: State) -> Method:
+        """Return the trained method at the epoch that the task tests."""
         if state.best is not None:
             state.method.load_state_dict(state.best["method"])
         return state.method
 
     def predict(self, method: Method, split: Split, *, features: bool = False) -> Prediction[Tensor]:
-        """Every image of a split once, in evaluation mode, in batches of the task's fixed size."""
+        """Predict every image of a split once, in evaluation mode, in batches of the task's fixed size."""
         method.eval()
         size, parts = self.job.task.eval_batch_size, []
         bounds = [(start, min(start + size, len(split))) for start in range(0, len(split), size)]
         bounds = bounds[: self.job.max_steps or None]
-        dealt = self.ranks.dealt(len(bounds))
+        mine = self.ranks.my_batches(len(bounds))
         with torch.no_grad():
-            for index, images in zip(dealt, self.data.eval_batches(split, size, dealt), strict=True):
-                rng.reseed(self.job.seed, "evaluation noise", 0, index)
+            for index, images in zip(mine, self.data.eval_batches(split, size, mine), strict=True):
+                streams.reseed(self.job.seed, "evaluation noise", 0, index)
                 part = method.predict(images)
                 parts.append(part if features else Prediction(part.logits, None, part.aux))
-                self.pulse(len(parts), len(dealt))
+                self.pulse(len(parts), len(mine))
         aux = {name: torch.cat([part.aux[name] for part in parts]) for name in parts[0].aux}
         kept = [part.features for part in parts if part.features is not None]
-        mine = Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
-        return self.ranks.collected(mine, bounds)
+        prediction = Prediction(torch.cat([part.logits for part in parts]), torch.cat(kept) if kept else None, aux)
+        return self.ranks.gather(prediction, bounds)
 
 
 def take_step(
@@ -224,8 +227,8 @@ def take_step(
     progress: Progress,
     scaler: torch.amp.GradScaler | None = None,
 ) -> Step:
-    """One step. What `after_step` draws never shifts the next step's dropout: each has its own stream."""
-    rng.reseed(seed, "model noise", progress.epoch, progress.step)
+    """Train one step. What `after_step` draws never shifts the next step's dropout: each has its own stream."""
+    streams.reseed(seed, "model noise", progress.epoch, progress.step)
     step = steps.training_step(batch, progress)
     optimizer.zero_grad(set_to_none=True)
     if scaler is None:
@@ -235,17 +238,17 @@ def take_step(
         scaler.scale(step.loss).backward()  # type: ignore[no-untyped-call]
         scaler.step(optimizer)
         scaler.update()
-    rng.reseed(seed, "method noise", progress.epoch, progress.step)
+    streams.reseed(seed, "method noise", progress.epoch, progress.step)
     with torch.no_grad():
         steps.after_step(batch, step.carry, progress)
     return step
 
 
 def trainable(methods: Methods, name: str) -> type[Method]:
-    found = methods.get(name)
-    if not issubclass(found, Method):
+    method = methods.get(name)
+    if not issubclass(method, Method):
         raise TypeError(f"'{name}' combines predictions and cannot be trained")
-    return found
+    return method
 
 
 def network_of(method: Method) -> Network:
@@ -254,7 +257,7 @@ def network_of(method: Method) -> Network:
     return method.network
 
 
-def trained(method: Method) -> list[nn.Parameter]:
+def trained_parameters(method: Method) -> list[nn.Parameter]:
     return [parameter for parameter in method.parameters() if parameter.requires_grad]
 
 
@@ -269,7 +272,7 @@ def copy_state(method: Method) -> dict[str, Tensor]:
 
 
 def state_to_plain(state: State) -> dict[str, Any]:
-    """Tensors and plain values only; optimiser state goes by parameter name."""
+    """Return a state as tensors and plain values; the optimiser's state is listed by parameter name."""
     optimizer = {
         name: dict(state.optimizer.state[parameter])
         for name, parameter in state.method.named_parameters()
@@ -288,9 +291,9 @@ def state_to_plain(state: State) -> dict[str, Any]:
 
 
 def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
-    """The state that `state_to_plain` described, in the phase its epoch belongs to."""
+    """Return the state that `state_to_plain` described, in the phase of its epoch."""
     state, warmup = trainer.start(), trainer.job.warmup_epochs
-    step = plain.get("step", 0)  # checkpoints of before were all made at the end of an epoch
+    step = plain.get("step", 0)  # older checkpoints were all made at the end of an epoch
     if warmup and (plain["epoch"], step) > (warmup, 0):
         state = trainer.branch(state)
     state.method.load_state_dict(plain["method"])
@@ -304,8 +307,8 @@ def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
 
 
 def load_optimizer(state: State, by_name: Mapping[str, Mapping[str, Any]]) -> None:
-    """Hand the state of parameters to the optimiser, which knows what of it belongs on the device."""
-    numbers = {parameter: number for number, parameter in enumerate(trained(state.method))}
+    """Load the state of parameters into the optimiser, which knows what of it belongs on the device."""
+    numbers = {parameter: number for number, parameter in enumerate(trained_parameters(state.method))}
     parameters = dict(state.method.named_parameters())
     whole = state.optimizer.state_dict()
     whole["state"] |= {numbers[parameters[name]]: values for name, values in by_name.items()}

@@ -1,4 +1,4 @@
-"""The ledger of a task: every trial of every method, which of them won, and what the choice rests on."""
+"""Keep the ledger of a task: every trial of every method, which of them won, and what the choice is based on."""
 
 import hashlib
 import json
@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.sheet import Sheet
-from benchmark.units import counted
+from benchmark.base.units import counted
+from benchmark.tables.model import Sheet
 
 Settings = dict[str, Any]
 MERGED = ("settings", "by_seed", "changes", "made_by")
-"""What a trial gathers over several searches."""
+"""Fields of a trial that several searches add to."""
 SHOWN = 4
-"""Settings that a remark lists."""
+"""Most settings that a remark lists."""
 LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One combination of settings, with the AURC of each seed that has one, on the images held out."""
+    """One combination of settings, with its AURC on the held-out images for each seed that has a result."""
 
     settings: Settings
     job: str
     by_seed: dict[str, float]
     recipe: str = ""
-    """All but what is searched, as a hash: only trials that share it can be compared."""
+    """A hash of all that is not searched: only trials that share it can be compared."""
     split: str = ""
     """The images it was judged on."""
     changes: Settings = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Trial:
         return self.settings | self.changes
 
     def mean(self, seeds: Iterable[str] = ()) -> float:
-        """Over these seeds, or all that it has; infinite where one is missing."""
+        """Return the mean AURC over these seeds, or over all that it has; infinite where one is missing."""
         wanted = list(seeds) or list(self.by_seed)
         return float(np.mean([self.by_seed.get(seed, np.inf) for seed in wanted])) if wanted else float("inf")
 
@@ -53,43 +53,44 @@ class Trial:
 
 @dataclass(frozen=True)
 class Choice:
-    """The winner of a recipe, and what a reader must know of how it won."""
+    """The winner of a recipe, and remarks on how it won."""
 
     job: str = ""
     seeds: tuple[str, ...] = ()
-    """Whose mean decided; empty in older ledgers."""
+    """The seeds whose mean decided; empty in older ledgers."""
     tied: tuple[str, ...] = ()
-    """Jobs of other settings with exactly its result."""
+    """Jobs of other settings with exactly the same result."""
     remarks: tuple[str, ...] = ()
 
 
-def text_of(settings: Mapping[str, Any]) -> str:
+def settings_text(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in settings.items()).replace("\n", " ")
 
 
-def listed(trials: Sequence[Trial]) -> str:
+def list_settings(trials: Sequence[Trial]) -> str:
     more = f" and {len(trials) - SHOWN} more" if len(trials) > SHOWN else ""
-    return "; ".join(text_of(trial.named) for trial in trials[:SHOWN]) + more
+    return "; ".join(settings_text(trial.named) for trial in trials[:SHOWN]) + more
 
 
 def best_of(trials: Sequence[Trial], seeds: Sequence[str]) -> Trial:
     return min(trials, key=lambda trial: trial.mean(seeds))
 
 
-def choose(trials: Sequence[Trial], asked: Iterable[str], seeds: Iterable[int], before: Choice | None = None) -> Choice:
-    """The lowest mean over the seeds asked for, among trials that have them all and that one code has made.
+def choose(trials: Sequence[Trial], jobs: Iterable[str], seeds: Iterable[int], before: Choice | None = None) -> Choice:
+    """Choose the lowest mean over the wanted seeds, among trials that have them all and that one code has made.
 
-    `trials` share a recipe; `asked` are the jobs of the present search. The choice before stands where no trial of it
-    is whole, where its trials were made by several versions, or where it would give way to settings that were never
-    compared with it.
+    `trials` share a recipe; `jobs` are those of the present search. The choice `before` stays if no trial of the search
+    has all seeds, if several versions made its trials, or if the new winner was never compared with it.
     """
     wanted, before = [str(seed) for seed in seeds], before or Choice()
     whole = [trial for trial in trials if set(wanted) <= trial.by_seed.keys()]
-    present = [trial for trial in trials if trial.job in set(asked)]
+    present = [trial for trial in trials if trial.job in set(jobs)]
     lacking = [trial for trial in present if trial not in whole]
     remarks = []
     if lacking:
-        remarks.append(f"{len(lacking)} of {len(present)} settings lack a result and cannot win: {listed(lacking)}.")
+        remarks.append(
+            f"{len(lacking)} of {len(present)} settings lack a result and cannot win: {list_settings(lacking)}."
+        )
     makers = {maker for trial in present if trial in whole for maker in trial.makers(wanted)}
     if len(makers) > 1:
         remarks.append(
@@ -103,27 +104,27 @@ def choose(trials: Sequence[Trial], asked: Iterable[str], seeds: Iterable[int], 
     if others:
         best = best_of(others, wanted)
         remarks.append(
-            f"Not compared: {counted(len(others), 'trial')} that another version of the code or of torch has made, the "
-            f"best of them {text_of(best.named)} with {1000 * best.mean(wanted):.2f}; --redo-stale makes those of a "
-            "grid again."
+            f"Not compared: {counted(len(others), 'trial')} that another version of the code or of torch has made, "
+            f"the best of them {settings_text(best.named)} with {1000 * best.mean(wanted):.2f}; --redo-stale makes "
+            "those of a grid again."
         )
     champion = next((trial for trial in trials if trial.job == before.job), None)
     if champion and champion not in same and not any(trial.named == champion.named for trial in same):
         remarks.append(
-            f"The choice stays {text_of(champion.named)}, which was not tried with this code and these seeds: try it "
-            "again beside the others, or begin anew with another --results."
+            f"The choice stays {settings_text(champion.named)}, which was not tried with this code and these seeds: "
+            "try it again beside the others, or begin anew with another --results."
         )
         return replace(before, remarks=tuple(remarks))
-    return winner(same, wanted, remarks)
+    return choose_best(same, wanted, remarks)
 
 
-def winner(trials: Sequence[Trial], seeds: Sequence[str], remarks: Sequence[str]) -> Choice:
-    """The best of trials that can be compared; of equal ones, the first."""
+def choose_best(trials: Sequence[Trial], seeds: Sequence[str], remarks: Sequence[str]) -> Choice:
+    """Choose the best of trials that can be compared; of equal ones, the first."""
     best = best_of(trials, seeds)
     equal = [trial for trial in trials if trial.mean(seeds) == best.mean(seeds) and trial != best]
     tie = (
-        f"{text_of(best.named)} is one of {len(equal) + 1} settings with exactly the same result, and was chosen as "
-        f"the first of them; the others: {listed(equal)}."
+        f"{settings_text(best.named)} is one of {len(equal) + 1} settings with exactly the same result, and was chosen "
+        f"as the first of them; the others: {list_settings(equal)}."
     )
     return Choice(best.job, tuple(seeds), tuple(trial.job for trial in equal), (*remarks, *([tie] if equal else [])))
 
@@ -133,7 +134,7 @@ def trials_of(ledger: Mapping[str, Any], label: str) -> list[Trial]:
 
 
 def choices_of(entry: Mapping[str, Any]) -> dict[str, Choice]:
-    """By recipe. An older ledger has one choice for all."""
+    """Return the choices by recipe. An older ledger has one choice for all."""
     if "winners" not in entry:
         chosen = [trial for trial in entry.get("trials", []) if trial["job"] == entry.get("chosen")]
         return {trial.get("recipe", ""): Choice(trial["job"]) for trial in chosen}
@@ -146,9 +147,9 @@ def choices_of(entry: Mapping[str, Any]) -> dict[str, Choice]:
 def add_to_ledger(
     ledger: dict[str, Any], label: str, before: Sequence[Trial], trials: Sequence[Trial], seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """The ledger of a task with the trials of a method added to those `before`: none is ever dropped.
+    """Return the ledger with the trials of a method added to those `before`: none is ever dropped.
 
-    The choice is among all trials, old and new, of the same recipe; those of other recipes have their own.
+    The choice is among all trials of the same recipe, old and new; each recipe has its own choice.
     """
     entry = ledger.get("methods", {}).get(label, {})
     known, choices = {trial.job: trial for trial in before}, choices_of(entry)
@@ -162,18 +163,18 @@ def add_to_ledger(
     champion = choices.get(recipe, Choice())
     champion = replace(champion, job=renamed.get(champion.job, champion.job))
     comparable = [trial for trial in known.values() if trial.recipe == recipe]
-    found = choose(comparable, [trial.job for trial in trials], seeds, champion)
+    choice = choose(comparable, [trial.job for trial in trials], seeds, champion)
     if apart := len(known) - len(comparable):
         remark = f"Not compared: {counted(apart, 'trial')} of another recipe (data, network, training)."
-        found = replace(found, remarks=(*found.remarks, remark))
-    choices.pop(recipe, None)  # the latest comes last, and its task file stands
-    winners = {name: vars(choice) for name, choice in {**choices, recipe: found}.items()}
-    entry = {"chosen": found.job, "winners": winners, "trials": [vars(trial) for trial in known.values()]}
+        choice = replace(choice, remarks=(*choice.remarks, remark))
+    choices.pop(recipe, None)  # the latest comes last: its task file overwrites the others
+    winners = {name: vars(each) for name, each in {**choices, recipe: choice}.items()}
+    entry = {"chosen": choice.job, "winners": winners, "trials": [vars(trial) for trial in known.values()]}
     return {**ledger, "methods": {**ledger.get("methods", {}), label: entry}}
 
 
 def ledger_sheets(ledger: Mapping[str, Any]) -> list[Sheet]:
-    """How many settings each method was given, on which images, and all of them."""
+    """Show how many settings of each method were tried, on which images, and every trial."""
     rows, sheets = [], []
     for label, entry in ledger["methods"].items():
         trials, choices = trials_of(ledger, label), choices_of(entry)
@@ -190,11 +191,11 @@ def ledger_sheets(ledger: Mapping[str, Any]) -> list[Sheet]:
 
 
 def recipe_row(trials: Sequence[Trial], choice: Choice) -> tuple[str, ...]:
-    """What the trials of one recipe come to."""
+    """Return the line of one recipe: counts of its trials, their seeds and images, and the winner."""
     best = next((trial for trial in trials if trial.job == choice.job), None)
     seeds = sorted({seed for trial in trials for seed in trial.by_seed}, key=int)
     equal = f" (or {len(choice.tied)} equal)" if choice.tied else ""
-    outcome = (text_of(best.named) + equal, f"{1000 * best.mean(choice.seeds):.2f}") if best else ("–", "–")
+    outcome = (settings_text(best.named) + equal, f"{1000 * best.mean(choice.seeds):.2f}") if best else ("–", "–")
     counts = (str(len(trials)), str(sum(bool(trial.by_seed) for trial in trials)))
     return (*counts, ", ".join(seeds), trials[0].split, trials[0].recipe, *outcome)
 
@@ -224,7 +225,7 @@ def trials_sheet(label: str, trials: Sequence[Trial], choices: Mapping[str, Choi
 
 
 def result_of(trial: Trial, seeds: Sequence[str]) -> tuple[str, str]:
-    """The mean over the seeds that decided, and how many of them there are."""
+    """Return the mean over the seeds that decided, and how many of them have a result."""
     there = [seed for seed in seeds or trial.by_seed if seed in trial.by_seed]
     if not there:
         return "no result", "0"
@@ -237,28 +238,30 @@ def mark_of(trial: Trial, choice: Choice) -> str:
 
 
 def tuned_tasks(ledger: Mapping[str, Any]) -> dict[str, str]:
-    """Task files by name, with the chosen settings of all methods. A task has one recipe: winners that changed other
-    fields of it stand in other files."""
+    """Return task files by name, with the chosen settings of all methods.
+
+    A task has one recipe, so each set of changed task fields has its own file.
+    """
     by_file: dict[str, tuple[Settings, dict[str, tuple[Trial, Choice]]]] = {}
     for label, entry in ledger["methods"].items():
         trials = {trial.job: trial for trial in trials_of(ledger, label)}
         for choice in choices_of(entry).values():
             if (best := trials.get(choice.job)) is not None:
-                place = by_file.setdefault(tuned_name(ledger["task"], best.changes), (best.changes, {}))
-                place[1][label] = (best, choice)
-    plain = by_file or {tuned_name(ledger["task"], {}): ({}, {})}
-    return {name: tuned_task(ledger, changes, winners) for name, (changes, winners) in plain.items()}
+                _, winners = by_file.setdefault(tuned_name(ledger["task"], best.changes), (best.changes, {}))
+                winners[label] = (best, choice)
+    by_file = by_file or {tuned_name(ledger["task"], {}): ({}, {})}
+    return {name: tuned_task(ledger, changes, winners) for name, (changes, winners) in by_file.items()}
 
 
 def tuned_name(task: str, changes: Settings) -> str:
-    text = re.sub(r"[^\w.+]+", "-", text_of(dict(sorted(changes.items())))).strip("-")
+    text = re.sub(r"[^\w.+]+", "-", settings_text(dict(sorted(changes.items())))).strip("-")
     if len(text) > LONGEST_NAME:
         text = f"{text[:LONGEST_NAME]}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
     return f"{task}-tuned-{text}" if changes else f"{task}-tuned"
 
 
 def tuned_task(ledger: Mapping[str, Any], changes: Settings, winners: Mapping[str, tuple[Trial, Choice]]) -> str:
-    title = f"{ledger['title']} ({', '.join(['tuned', *([text_of(changes)] if changes else [])])})"
+    title = f"{ledger['title']} ({', '.join(['tuned', *([settings_text(changes)] if changes else [])])})"
     lines = [
         f"# {ledger['task']} with the settings that `python run_all.py tune` chose by held-out AURC.",
         f"extends = {json.dumps(ledger['extends'])}",

@@ -1,4 +1,4 @@
-"""The search for a method's settings: what is tried, on which images it is judged, and what the trials say."""
+"""Search for a method's settings: plan the trials, choose the images that judge them, and read their results."""
 
 import hashlib
 import json
@@ -9,31 +9,32 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from benchmark.config import TaskConfig
-from benchmark.errors import UserError
-from benchmark.files import Damaged
-from benchmark.former import before_held_out, trial_as_found
+from benchmark.base.errors import UserError
+from benchmark.base.files import Damaged
+from benchmark.base.names import canonical
+from benchmark.config.recipe import FIELDS
+from benchmark.config.task import TaskConfig
 from benchmark.interface import Contestant, Method
-from benchmark.jobs import Entry, Job, Methods
-from benchmark.ledger import Settings, Trial, text_of
-from benchmark.metrics import aurc
-from benchmark.names import canonical
-from benchmark.planner import Planner, label_owners, resolve_config
-from benchmark.recipe import FIELDS
-from benchmark.stale import torch_of
-from benchmark.store import PREDICTION_VAL, Store, folder_of
+from benchmark.jobs.earlier_ids import before_held_out, trial_as_found
+from benchmark.jobs.job import Job, Methods
+from benchmark.jobs.plan import Planner, label_owners, resolve_config
+from benchmark.jobs.suite import Entry
+from benchmark.measure.metrics import aurc
+from benchmark.store.stale import torch_of
+from benchmark.store.store import PREDICTION_VAL, Store, folder_of
+from benchmark.tune.ledger import Settings, Trial, settings_text
 
 MOST_SETTINGS = 10_000
 NOT_SEARCHED = ("data", "eval_batch_size", "evaluate_at", "threads")
-"""Fields that say which images judge a trial, or how it runs."""
+"""Fields that decide which images judge a trial, or how it runs."""
 
 
-def find_grid(task: TaskConfig, label: str, owner: str, asked: Sequence[str]) -> list[Settings]:
-    """Every combination of the values asked for on the command line, else of the task's for the label or its file."""
-    grid = read_grid(asked)
+def find_grid(task: TaskConfig, label: str, owner: str, options: Sequence[str]) -> list[Settings]:
+    """Return every combination of the values of --grid, else of the task's grid for the label or its method's file."""
+    grid = read_grid(options)
     for name in (owner, label):
-        found = next((grid for key, grid in task.tune.items() if canonical(key) == canonical(name)), None)
-        grid = grid if asked or found is None else dict(found)
+        own = next((grid for key, grid in task.tune.items() if canonical(key) == canonical(name)), None)
+        grid = grid if options or own is None else dict(own)
     if not grid:
         raise UserError(
             f"{task.name} has no grid for {label}: add a table [tune.{owner}] to its file, or --grid FIELD=VALUE,VALUE"
@@ -41,14 +42,14 @@ def find_grid(task: TaskConfig, label: str, owner: str, asked: Sequence[str]) ->
     if (count := prod(map(len, grid.values()))) > MOST_SETTINGS:
         raise UserError(
             f"the grid of {label} has {count:,} settings; expected at most {MOST_SETTINGS:,}, for each is a training: "
-            "name fewer values of fewer fields"
+            "give fewer values or fewer fields"
         )
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def read_grid(asked: Iterable[str]) -> dict[str, list[str]]:
+def read_grid(options: Iterable[str]) -> dict[str, list[str]]:
     grid: dict[str, list[str]] = {}
-    for text in asked:
+    for text in options:
         name, equals, values = text.partition("=")
         if not equals or not all(value.strip() for value in values.split(",")):
             raise UserError(
@@ -58,8 +59,8 @@ def read_grid(asked: Iterable[str]) -> dict[str, list[str]]:
     return grid
 
 
-def of_task(name: str, method: type[Contestant]) -> bool:
-    """Whether a name in a grid means a field of the task, and not a setting of the method."""
+def is_task_field(name: str, method: type[Contestant]) -> bool:
+    """Return whether a name in a grid is a field of the task, and not a setting of the method."""
     if name in {field.name for field in fields(method.Config)}:
         return False
     table = name.partition(".")[0]
@@ -69,7 +70,7 @@ def of_task(name: str, method: type[Contestant]) -> bool:
 
 
 def without_idle_validation(task: TaskConfig, method: type[Contestant], methods: Methods) -> TaskConfig:
-    """The task of a trial. Validation images that nothing looks at during training are trained on."""
+    """Return the task of a trial. It trains on the validation images, if nothing needs them during training."""
     names = [method.warmup, method.starts_from] if issubclass(method, Method) else []
     taking_part = [method, *(methods.get(name) for name in names if name)]
     used = any(each.needs_validation for each in taking_part)
@@ -84,8 +85,8 @@ def without_idle_validation(task: TaskConfig, method: type[Contestant], methods:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A combination of settings with its jobs."""
+class PlannedTrial:
+    """One combination of settings with its jobs."""
 
     entry: Entry
     settings: Settings
@@ -93,9 +94,9 @@ class Tried:
     changes: Settings
     """Fields of the task, by their dotted names."""
     former: str
-    """The id of its trials before they had images of their own; empty where it was never the same training."""
+    """The id of its trials in older versions, before they had held-out images; empty where that training differed."""
     recipe: str
-    """All but what is searched, as a hash."""
+    """A hash of all that is not searched."""
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -109,36 +110,36 @@ def make_trials(
     trials: Sequence[Settings],
     seeds: Sequence[int],
     always: Mapping[str, Any] | None = None,
-) -> list[Tried]:
-    """One for each combination of settings. `planner_with` plans the task with some of its fields changed.
+) -> list[PlannedTrial]:
+    """Return one planned trial for each combination of settings. `planner_with` plans the task with changed fields.
 
-    `always` is what the command line sets for all of them, by dotted name.
+    `always` is what the command line sets for all trials, by dotted name.
     """
     owner = label_owners(methods)[label]
     method = methods.get(owner)
     if issubclass(method, Method) and method.one_per_coverage is not None:
         raise UserError(f"{label} is trained for one coverage at a time, so no single AURC judges it: it is not tuned")
     planners, tried = {"": planner_with({})}, {}
-    own, shared = sort_out(always or {}, label, owner)
+    own, shared = split_overrides(always or {}, label, owner)
     for combination in trials:
-        changes = {name: value for name, value in combination.items() if of_task(name, method)}
+        changes = {name: value for name, value in combination.items() if is_task_field(name, method)}
         settings = {name: value for name, value in combination.items() if name not in changes}
-        if text_of(changes) not in planners:
-            planners[text_of(changes)] = planner_with(changes)
-        planner = planners[text_of(changes)]
+        if settings_text(changes) not in planners:
+            planners[settings_text(changes)] = planner_with(changes)
+        planner = planners[settings_text(changes)]
         config = resolve_config(planner.task, label, owner, method, **settings)
         typed = {name: getattr(config, name) for name in (*own, *settings)}
         changed = {**shared, **{name: value_at(planner.task, name) for name in changes}}
-        text = text_of(typed | changed)
+        text = settings_text(typed | changed)
         jobs = tuple(planner.job(f"{label} {text}", owner, config, seed) for seed in seeds)
         former = [old.id for old in before_held_out(jobs[0])]
         recipe = recipe_hash(jobs[0], planners[""].task)
-        tried[jobs[0].id] = Tried(Entry(text, owner, jobs), typed, changed, "".join(former), recipe)
+        tried[jobs[0].id] = PlannedTrial(Entry(text, owner, jobs), typed, changed, "".join(former), recipe)
     return list(tried.values())
 
 
-def sort_out(always: Mapping[str, Any], label: str, owner: str) -> tuple[list[str], Settings]:
-    """The settings of the method, and what else can change a result, among what the command line sets."""
+def split_overrides(always: Mapping[str, Any], label: str, owner: str) -> tuple[list[str], Settings]:
+    """Split what the command line sets into settings of the method, and other fields that can change a result."""
     own, shared = [], {}
     for name, value in always.items():
         table, _, rest = name.partition(".")
@@ -151,7 +152,7 @@ def sort_out(always: Mapping[str, Any], label: str, owner: str) -> tuple[list[st
 
 
 def value_at(task: TaskConfig, name: str) -> Any:
-    """What a task says under a dotted name."""
+    """Return the value of a task's field by its dotted name."""
     value: Any = task
     for part in name.split("."):
         value = value[part] if isinstance(value, Mapping) else getattr(value, part)
@@ -161,36 +162,36 @@ def value_at(task: TaskConfig, name: str) -> Any:
 
 
 def recipe_hash(job: Job, task: TaskConfig) -> str:
-    """Of all that trials must have in common to be compared: the task as it is without what is searched."""
+    """Return a hash of all that trials must share to be compared: the task without the fields that are searched."""
     (base,) = before_held_out(replace(job, task=task)) or [replace(job, task=task)]
     searched = ("config", "warmup", "needs", "source_sha256")
     described = {name: value for name, value in base.identity().items() if name not in searched}
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def as_found(tried: Sequence[Tried], store: Store) -> list[Tried]:
-    """Trials under the ids that they already have."""
+def as_stored(tried: Sequence[PlannedTrial], store: Store) -> list[PlannedTrial]:
+    """Return the trials with the ids under which their results are already stored."""
     return [
         replace(each, entry=replace(each.entry, jobs=tuple(trial_as_found(job, store) for job in each.entry.jobs)))
         for each in tried
     ]
 
 
-def read_trials(tried: Iterable[Tried], method: type[Contestant], split: str, store: Store) -> list[Trial]:
-    """What the finished runs say of the images held out; nothing looks at the test images."""
-    found = []
+def read_trials(tried: Iterable[PlannedTrial], method: type[Contestant], split: str, store: Store) -> list[Trial]:
+    """Return the results of finished runs on the held-out images; the test images are never used."""
+    trials = []
     for each in tried:
         jobs = each.entry.jobs
         by_seed = {str(job.seed): held_out_aurc(job, method, store) for job in jobs}
         whole = {seed: value for seed, value in by_seed.items() if value is not None}
-        makers = {str(job.seed): made_by(job.folder, store) for job in jobs if str(job.seed) in whole}
+        makers = {str(job.seed): maker_of(job.folder, store) for job in jobs if str(job.seed) in whole}
         known = (jobs[0].id, whole, each.recipe, split, each.changes, makers, each.former)
-        found.append(Trial(each.settings, *known))
-    return found
+        trials.append(Trial(each.settings, *known))
+    return trials
 
 
 def held_out_aurc(job: Job, method: type[Contestant], store: Store) -> float | None:
-    """With the score that the method was published with; None for a run without a result that can be believed."""
+    """Return the AURC of a run with its method's published score; None where the result is missing or damaged."""
     if store.state(job.folder) != "done":
         return None
     try:
@@ -201,17 +202,17 @@ def held_out_aurc(job: Job, method: type[Contestant], store: Store) -> float | N
     return aurc(confidence, judged.prediction.logits.argmax(axis=1) != judged.labels)
 
 
-def made_by(folder: Path, store: Store) -> str:
-    """The code and the torch that made a result; empty where its record does not tell."""
+def maker_of(folder: Path, store: Store) -> str:
+    """Return the code and the torch that made a result; empty where its record does not have them."""
     provenance = (store.read_record(folder) or {}).get("provenance", {})
     torches = sorted({f"torch {torch_of(each)}" for each in provenance.get("environments", [])})
     return ", ".join([*provenance.get("codes", []), *torches])
 
 
 def with_makers(trials: Iterable[Trial], task: str, owner: str, store: Store) -> list[Trial]:
-    """Trials of an older ledger, with what their records say of the code that made them."""
+    """Add the code that made each result to trials of an older ledger, from their records."""
 
     def makers(trial: Trial) -> dict[str, str]:
-        return {seed: made_by(folder_of(task, owner, trial.job, int(seed)), store) for seed in trial.by_seed}
+        return {seed: maker_of(folder_of(task, owner, trial.job, int(seed)), store) for seed in trial.by_seed}
 
     return [each if each.made_by else replace(each, made_by=makers(each)) for each in trials]

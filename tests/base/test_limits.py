@@ -9,14 +9,14 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 
+from benchmark.base.errors import UserError
+from benchmark.base.limits import DEFAULT_LIMITS, Within, read_number, shown
+from benchmark.base.schema import coerce
+from benchmark.base.units import bytes_from_text
 from benchmark.cli import make_parser
-from benchmark.config import TaskConfig
-from benchmark.errors import UserError
-from benchmark.limits import UNSAID, Within, read_number, shown
-from benchmark.planner import MOST_JOBS, Allowance, plan
-from benchmark.schema import coerce
-from benchmark.tasks import load_task
-from benchmark.units import bytes_from_text
+from benchmark.config.load import load_task
+from benchmark.config.task import TaskConfig
+from benchmark.jobs.plan import MOST_JOBS, Allowance, plan
 from methods import Registry
 from tests.conftest import TINY, run_here
 
@@ -181,7 +181,7 @@ def test_there_are_options_to_look_at() -> None:
     ("text", "number"), [("3", 3), ("+3", 3), ("1e3", 1000), ("3.0", 3), ("300.", 300), ("-2", -2), (7, 7), (4.0, 4)]
 )
 def test_how_whole_numbers_may_be_written(text: object, number: int) -> None:
-    found = read_number(text, int, UNSAID[int])
+    found = read_number(text, int, DEFAULT_LIMITS[int])
     assert (found, type(found)) == (number, int)
 
 
@@ -198,7 +198,7 @@ def test_blanks_within_lists_and_around_the_sign_are_no_part_of_a_number() -> No
 
 
 def test_a_schedule_too_large_to_draw_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmark.commands.plan.MOST_SCHEDULED", 3)
+    monkeypatch.setattr("benchmark.forecast.dry_run.MOST_SCHEDULED", 3)
     words = ["--datasets", "digits", "--methods", "sr", "--dry-run", "--cluster", "2xA", "--step-seconds", "digits=1"]
     result = run_here(*words, "--seeds", 4, "--results", tmp_path)
     assert (result.returncode, result.stdout) == (2, "")

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmark.candidate import Candidate, small
-from benchmark.contract import Broken, checks_for, examine
-from benchmark.sync_guard import HostSync, no_host_syncs
+from benchmark.check.checks import Broken, checks_for, examine
+from benchmark.check.harness import Candidate, small
+from benchmark.check.sync_guard import HostSync, no_host_syncs
 from methods import Registry
 from tests.conftest import run_all
 

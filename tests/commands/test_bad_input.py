@@ -204,10 +204,10 @@ CASES = [
     (["--datasets", "cifar10", "--data-dir", "{data}/cut"], "is missing, cut short or changed"),
     (["--datasets", "celeba", "--data-dir", "{data}/uncounted"], "says it lists 99"),
     (["--datasets", "celeba", "--data-dir", "{data}/misprinted"], "expected an image name and 0, 1 or 2"),
-    (["--datasets", "celeba", "--data-dir", "{data}/binary"], "is no text file"),
+    (["--datasets", "celeba", "--data-dir", "{data}/binary"], "is not a text file"),
     (["--datasets", "imagenet", "--data-dir", "{data}/lacking"], r"has 3 class folders, expected 1000"),
     (["--datasets", "fashion-mnist", "--data-dir", "{data}/changed"], "is not the official file"),
-    (["--datasets", "svhn", "--data-dir", "{data}/torn"], "no whole SVHN"),
+    (["--datasets", "svhn", "--data-dir", "{data}/torn"], "no complete SVHN"),
     (["paper"], "required: NAME"),
     (["paper", "cifar11"], "did you mean 'cifar10'"),
     (["paper", "cifar10", "--scale", "gpu"], "invalid choice"),
@@ -238,7 +238,7 @@ CASES = [
     (["--dry-run", "--cluster", "8xA100", "--step-seconds", "tiny=nan"], "from 1e-09 to 86,400, got 'nan'"),
     (
         ["--dry-run", "--cluster", "8xA100", "--step-seconds", "tiny=1", "--set", "resources.gpus=2"],
-        "resources.gpus = 2 has no place in a simulated cluster",
+        "resources.gpus = 2 cannot be simulated",
     ),
     (["--dry-run", "--cluster", "8xA100", "--results", "{file.txt}"], "cannot write to results folder"),
     (["tune", "digits"], "required: METHOD"),
@@ -304,7 +304,7 @@ CASES = [
     (["--datasets", "{bad_channels.toml}"], "has 1 channel"),
     (["--datasets", "celeba"], r"no CelebA in .*list_attr_celeba.txt.*--data-dir"),
     (["--datasets", "imagenet"], r"no '.*imagenet/train'.*image-net.org.*--data-dir"),
-    (["--datasets", "svhn"], "no whole SVHN in .*--data-dir"),
+    (["--datasets", "svhn"], "no complete SVHN in .*--data-dir"),
     (["prepare"], "required: TASK"),
     (["prepare", "cifar11"], "did you mean 'cifar10'"),
     (["prepare", "celeba"], "celeba: no CelebA in"),
@@ -425,7 +425,7 @@ def test_one_line_and_exit_code_2(
         "celeba.download_file_from_google_drive",
     ):
         monkeypatch.setattr(f"torchvision.datasets.{downloader}", no_network)
-    monkeypatch.setattr("benchmark.sources.fashion_mnist.DEBIAN", tmp_path / "nowhere")
+    monkeypatch.setattr("benchmark.data.sources.fashion_mnist.DEBIAN", tmp_path / "nowhere")
     monkeypatch.chdir(tmp_path)
     kept = tmp_path / "results" / "notes.txt"
     kept.parent.mkdir()

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from benchmark.base.errors import UserError
 from benchmark.cli import main, parse
-from benchmark.config import TaskConfig
-from benchmark.errors import UserError
-from benchmark.tasks import load_task, task_names
+from benchmark.config.load import load_task, task_names
+from benchmark.config.task import TaskConfig
 from run_all import make_registry
 from tests.conftest import TINY
 

@@ -3,12 +3,13 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from benchmark import data
+from benchmark.data import dataset
 from tests.conftest import ROOT, run_here
 from tests.image_sets import write_celeba, write_class_folders
 
@@ -95,8 +96,8 @@ def test_a_plan_shows_the_ids_and_the_preprocessing_that_the_run_will_have(leave
 
 
 def test_a_plan_does_not_decode_a_large_set(leaves: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmark.planning.SMALL_BYTES", 1000)
-    monkeypatch.setattr("benchmark.cache_build.decoded", None)
+    monkeypatch.setattr("benchmark.train.preflight.SMALL_BYTES", 1000)
+    monkeypatch.setattr("benchmark.data.cache_build.decode", None)
     planned = run_here("--datasets", leaves, "--data-dir", tmp_path / "data", *SMALL, "--dry-run")
     assert "measured when they are cached" in planned.stderr
     assert "job ids follow from the images, and are known when these are cached" in planned.stdout
@@ -124,11 +125,14 @@ def test_the_budget_reaches_the_jobs(
     tiny: Path, tmp_path: Path, given: str | None, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budgets = []
-    place = data.place
-    monkeypatch.setattr(
-        data, "place", lambda splits, device, budget: budgets.append(budget) or place(splits, device, budget)
-    )
-    monkeypatch.setattr("benchmark.runner.data_budget", lambda device, jobs: 125)
+    place = dataset.place_on_device
+
+    def note_budget(splits: Any, device: Any, budget: int) -> Any:
+        budgets.append(budget)
+        return place(splits, device, budget)
+
+    monkeypatch.setattr(dataset, "place_on_device", note_budget)
+    monkeypatch.setattr("benchmark.train.run_job.data_budget", lambda device, jobs: 125)
     flags = ["--data-budget", given] if given else []
     assert run_here("--datasets", tiny, "--results", tmp_path, "--seeds", 1, "--methods", "sr", *flags).returncode == 0
     assert budgets == [expected]
@@ -147,11 +151,11 @@ def test_the_official_validation_images_are_predicted(tmp_path: Path) -> None:
 
 
 def test_a_job_refuses_images_that_changed_after_it_was_planned(leaves: Path, tmp_path: Path) -> None:
-    from benchmark.cache import Folders
-    from benchmark.errors import MissingData
-    from benchmark.planner import plan
-    from benchmark.runner import Context, run_job
-    from benchmark.tasks import load_task
+    from benchmark.base.errors import MissingData
+    from benchmark.config.load import load_task
+    from benchmark.data.cache import Folders
+    from benchmark.jobs.plan import plan
+    from benchmark.train.run_job import Context, run_job
     from methods import Registry
 
     registry, folders = Registry(), Folders(tmp_path / "data", tmp_path / "cache")
@@ -159,6 +163,6 @@ def test_a_job_refuses_images_that_changed_after_it_was_planned(leaves: Path, tm
     job = plan(task, ["SR"], [0], registry, "what it was")[0].jobs[0]
     with pytest.raises(MissingData, match="not cached yet"):
         run_job(job, context, torch.device("cpu"), lambda values: None)
-    data.load(task.data, folders)
+    dataset.load(task.data, folders)
     with pytest.raises(ValueError, match="have changed since this job was planned"):
         run_job(job, context, torch.device("cpu"), lambda values: None)

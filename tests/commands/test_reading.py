@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from benchmark.commands.reading import is_under_version_control
-from benchmark.earlier import needed_plugin, with_earlier, with_every_run
-from benchmark.files import Damaged
-from benchmark.store import Store, checked_names
+from benchmark.base.files import Damaged
+from benchmark.store.manifest import checked_names, needed_plugin, with_earlier, with_every_run
+from benchmark.store.store import Store
+from benchmark.store.version_control import is_under_version_control
 from tests.conftest import ROOT, run_here
-from tests.test_report import made_record, made_results, write_run
-from tests.test_tables import MANIFEST
+from tests.report.test_report import made_record, made_results, write_run
+from tests.tables.test_build import MANIFEST
 
 
 def entry(label: str, job: str = "id", seeds: tuple[int, ...] = (0, 1), **more: Any) -> dict[str, Any]:

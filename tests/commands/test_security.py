@@ -18,17 +18,18 @@ import pytest
 import torch
 from packaging.requirements import Requirement
 
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData
-from benchmark.launch import Event, outcome
-from benchmark.names import is_plain
-from benchmark.repair import repair
-from benchmark.runner import Context
-from benchmark.sources import get_source
-from benchmark.store import Store, folder_of
+from benchmark.base.errors import MissingData
+from benchmark.base.names import is_plain
+from benchmark.config.task import DataConfig
+from benchmark.data.sources import get_source
+from benchmark.launch.queue import Event
+from benchmark.launch.repair import repair
+from benchmark.launch.supervise import outcome
+from benchmark.store.store import Store, folder_of
+from benchmark.train.run_job import Context
 from tests.conftest import NOWHERE, ROOT, TINY, run_here
-from tests.test_damage import REGISTRY, make_jobs
-from tests.test_tables import MANIFEST, fill, record
+from tests.store.test_damage import REGISTRY, make_jobs
+from tests.tables.test_build import MANIFEST, fill, record
 
 SOURCES = [ROOT / "run_all.py", *(ROOT / "benchmark").rglob("*.py"), *(ROOT / "methods").rglob("*.py")]
 FORBIDDEN = {"eval", "exec", "__import__", "os.system", "os.popen", "subprocess.getoutput"}
@@ -154,7 +155,7 @@ def test_a_download_that_is_not_the_official_file_is_refused(
 
     monkeypatch.setattr("torchvision.datasets.utils._urlretrieve", bring_something_else)
     monkeypatch.setattr("torchvision.datasets.utils._get_redirect_url", lambda url, max_hops: url)
-    monkeypatch.setattr("benchmark.sources.fashion_mnist.DEBIAN", tmp_path / "nowhere")
+    monkeypatch.setattr("benchmark.data.sources.fashion_mnist.DEBIAN", tmp_path / "nowhere")
     config = DataConfig(source, (0.5,) * 3, (0.5,) * 3)
     with pytest.raises(MissingData, match=re.compile("could not be downloaded")):
         get_source(config).load(config, tmp_path)

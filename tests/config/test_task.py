@@ -6,13 +6,14 @@ from typing import Literal
 
 import pytest
 
-from benchmark.config import AugmentConfig, NetworkConfig
-from benchmark.errors import UserError
-from benchmark.jobs import Job
-from benchmark.names import match_labels, match_name
-from benchmark.planner import label_owners, plan, resolve_config
-from benchmark.schema import build, identity, later
-from benchmark.tasks import load_task, load_tasks, task_names
+from benchmark.base.errors import UserError
+from benchmark.base.names import match_name
+from benchmark.base.schema import build, identity, later
+from benchmark.config.load import load_task, load_tasks, task_names
+from benchmark.config.task import AugmentConfig, NetworkConfig
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import label_owners, plan, resolve_config
+from benchmark.measure.labels import match_labels
 from methods import Registry
 
 REGISTRY = Registry()

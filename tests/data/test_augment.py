@@ -10,11 +10,11 @@ from scipy.stats import chisquare, ks_2samp
 from torchvision.transforms import CenterCrop, ColorJitter, RandomResizedCrop
 from torchvision.transforms import functional as F
 
-from benchmark.augment import RATIO, Draws, draw, jittered, normalise, random_boxes, view
-from benchmark.config import AugmentConfig
-from benchmark.crops import RaggedBatch, Raw, crop, resized_crop
-from benchmark.sync_guard import no_host_syncs
-from benchmark.transfer import upload_together
+from benchmark.check.sync_guard import no_host_syncs
+from benchmark.config.task import AugmentConfig
+from benchmark.data.augment import RATIO, Draws, draw, jitter_colors, normalise, random_boxes, view
+from benchmark.data.crops import RaggedBatch, Raw, center_crop, resized_crop
+from benchmark.data.transfer import upload_together
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -123,7 +123,7 @@ class TestRandomResizedCrop:
 @pytest.mark.parametrize("size", [(16, 16), (20, 24)])
 def test_the_middle_is_torchvisions_centre_crop_to_the_bit(size: tuple[int, int]) -> None:
     batch, images = ragged([(25, 40), (31, 24), (24, 27), (20, 24)])
-    for image, ours in zip(images, crop(batch, size), strict=True):
+    for image, ours in zip(images, center_crop(batch, size), strict=True):
         assert torch.equal(ours, CenterCrop(size)(image))
 
 
@@ -136,7 +136,7 @@ class TestColourJitter:
         orders = np.array(list(itertools.permutations(range(3))))
         images = pictures(6, channels=channels).float() / 255
         factors = 0.6 + 0.8 * torch.rand(6, 3, generator=generator())
-        ours = jittered(images, factors, torch.from_numpy(orders))
+        ours = jitter_colors(images, factors, torch.from_numpy(orders))
         for image, factor, order, found in zip(images, factors, orders, ours, strict=True):
             for operation in order:
                 image = OPERATIONS[operation](image, float(factor[operation]))

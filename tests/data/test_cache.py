@@ -13,13 +13,15 @@ import numpy as np
 import psutil
 import pytest
 
-from benchmark import cache, cache_build
-from benchmark.cache import Folders, chunk_bounds, find, name_of
-from benchmark.chunks import Originals
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError
-from benchmark.files import HOST
-from benchmark.sources import Loaded, get_source
+from benchmark.base.errors import MissingData, UserError
+from benchmark.base.files import HOST
+from benchmark.config.task import DataConfig
+from benchmark.data import cache, cache_build
+from benchmark.data.cache import Folders, cache_name, chunk_bounds
+from benchmark.data.cache_build import open_cache
+from benchmark.data.cache_chunks import Originals
+from benchmark.data.images import Loaded
+from benchmark.data.sources import get_source
 from tests.conftest import ROOT
 from tests.image_sets import WNIDS, picture, write_celeba, write_class_folders, write_imagenet
 
@@ -52,19 +54,19 @@ def originals(config: DataConfig, folders: Folders) -> Loaded:
 
 
 def folder_of(config: DataConfig, folders: Folders) -> Path:
-    return folders.cache / name_of(config)
+    return folders.cache / cache_name(config)
 
 
 def count_decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Images in each chunk that is decoded from now on."""
     seen: list[int] = []
-    decoded = cache_build.decoded
+    decode = cache_build.decode
 
     def counted(part: Originals) -> tuple[bytes, np.ndarray]:
         seen.append(len(part))
-        return decoded(part)
+        return decode(part)
 
-    monkeypatch.setattr(cache_build, "decoded", counted)
+    monkeypatch.setattr(cache_build, "decode", counted)
     return seen
 
 
@@ -72,7 +74,7 @@ def count_decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_cache_holds_what_decoding_gives(
     config: DataConfig, folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    loaded, sha256 = find(config, folders)
+    loaded, sha256 = open_cache(config, folders)
     raw = originals(config, folders)
     assert pixels(loaded) == pixels(raw)
     for name, images in loaded.splits().items():
@@ -94,10 +96,10 @@ def test_a_cache_holds_what_decoding_gives(
 @every_kind
 def test_it_is_decoded_once(config: DataConfig, folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = count_decoded(monkeypatch)
-    find(config, folders)
+    open_cache(config, folders)
     assert sum(seen) == sum(len(images) for images in originals(config, folders).splits().values())
     seen.clear()
-    find(config, folders, thorough=True)
+    open_cache(config, folders, thorough=True)
     assert not seen
 
 
@@ -106,19 +108,21 @@ def test_the_hash_says_what_the_data_is_and_not_where_or_how_it_was_cached(
     config: DataConfig, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another machine: other folders and dates, decoded by processes."""
-    _, first = find(config, folders)
+    _, first = open_cache(config, folders)
     (write_celeba if config.source == "celeba" else write_imagenet)(tmp_path / "other machine")
     monkeypatch.setattr(cache_build, "WORTH_PROCESSES", 1)
-    again, second = find(config, Folders(tmp_path / "other machine", tmp_path / "other cache"))
+    again, second = open_cache(config, Folders(tmp_path / "other machine", tmp_path / "other cache"))
     assert first == second
     assert pixels(again) == pixels(originals(config, Folders(tmp_path / "other machine", tmp_path)))
     other = replace(config, image_size=18)
-    assert (find(other, folders)[1] == first) == (name_of(other) == name_of(config)) == (config.cache_size > 0)
+    assert (
+        (open_cache(other, folders)[1] == first) == (cache_name(other) == cache_name(config)) == (config.cache_size > 0)
+    )
 
 
 def test_each_way_to_read_a_source_has_a_cache_of_its_own() -> None:
     names = {
-        name_of(config)
+        cache_name(config)
         for config in (
             CELEBA,
             IMAGENET,
@@ -130,7 +134,7 @@ def test_each_way_to_read_a_source_has_a_cache_of_its_own() -> None:
         )
     }
     assert len(names) == 6, "the crop of images that keep their shape is cut when they are read"
-    assert name_of(CELEBA) == name_of(replace(CELEBA, train_images=3, official_val=True, test_images=2))
+    assert cache_name(CELEBA) == cache_name(replace(CELEBA, train_images=3, official_val=True, test_images=2))
 
 
 DAMAGES = {
@@ -151,7 +155,7 @@ DAMAGES = {
 def test_damage_is_found_and_mended(
     name: str, damage: str, folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    loaded, sha256 = find(IMAGENET, folders)
+    loaded, sha256 = open_cache(IMAGENET, folders)
     path, before = folder_of(IMAGENET, folders) / name, pixels(loaded)
     status, content = path.stat(), DAMAGES[damage](path.read_bytes())
     path.unlink()
@@ -159,24 +163,24 @@ def test_damage_is_found_and_mended(
         path.write_bytes(content)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     capsys.readouterr()
-    again, same = find(IMAGENET, folders)
+    again, same = open_cache(IMAGENET, folders)
     assert same == sha256
     assert pixels(again) == before
     said = capsys.readouterr().err
     assert "is damaged" in said
-    assert "making it again" in said
-    names = ["CACHEDIR.TAG", name_of(IMAGENET), f"{name_of(IMAGENET)}.lock"]
+    assert "building it again" in said
+    names = ["CACHEDIR.TAG", cache_name(IMAGENET), f"{cache_name(IMAGENET)}.lock"]
     assert sorted(entry.name for entry in folders.cache.iterdir()) == names
 
 
 def test_only_damaged_chunks_are_decoded_again(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    find(IMAGENET, folders)
+    open_cache(IMAGENET, folders)
     path = folder_of(IMAGENET, folders) / "train.pixels"
     content = bytearray(path.read_bytes())
     content[6_000] ^= 255
     path.write_bytes(content)
     seen = count_decoded(monkeypatch)
-    find(IMAGENET, folders)
+    open_cache(IMAGENET, folders)
     assert len(seen) == 1
 
 
@@ -184,20 +188,20 @@ def test_large_caches_are_verified_when_a_date_has_changed(
     folders: Folders, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cache, "ALWAYS_VERIFIED", 0)
-    find(CELEBA, folders)
+    open_cache(CELEBA, folders)
     calls: list[str] = []
     verify = cache.verify
     monkeypatch.setattr(cache, "verify", lambda files, *rest: (calls.append(files.name), verify(files, *rest)))
-    find(CELEBA, folders)
+    open_cache(CELEBA, folders)
     assert calls == []
-    find(CELEBA, folders, thorough=True)
+    open_cache(CELEBA, folders, thorough=True)
     assert calls == ["train", "test", "val"]
     path = folder_of(CELEBA, folders) / "train.pixels"
     content = bytearray(path.read_bytes())
     content[0] ^= 1
     path.write_bytes(content)
     capsys.readouterr()
-    find(CELEBA, folders)
+    open_cache(CELEBA, folders)
     assert "train.pixels is wrong in 1 of" in capsys.readouterr().err
 
 
@@ -211,7 +215,7 @@ def test_changes_of_own_images_are_noticed(tmp_path: Path, change: str, capsys: 
     """Also with a link in the folder that leads nowhere."""
     config, folders = own_images(tmp_path), Folders(tmp_path, tmp_path / "cache")
     (tmp_path / "pets" / "cat" / "gone.txt").symlink_to(tmp_path / "nowhere")
-    _, first = find(config, folders)
+    _, first = open_cache(config, folders)
     path = tmp_path / "pets" / "cat" / "cat_1.JPEG"
     if change == "another image":
         picture(40, 30, 99).save(tmp_path / "pets" / "cat" / "new.png")
@@ -221,7 +225,7 @@ def test_changes_of_own_images_are_noticed(tmp_path: Path, change: str, capsys: 
         path.write_bytes(path.read_bytes())
     (tmp_path / "pets" / "notes.txt").write_text("no image, so nothing has changed by it")
     capsys.readouterr()
-    loaded, second = find(config, folders)
+    loaded, second = open_cache(config, folders)
     assert "have changed since" in capsys.readouterr().err
     assert (second == first) == (change == "same size, new date")
     assert pixels(loaded) == pixels(originals(config, folders))
@@ -234,7 +238,7 @@ def test_mean_and_std_are_those_of_the_training_pixels(
     """Measured while decoding, and from what is there where a cache of an earlier version has none."""
     config = replace(own_images(tmp_path), mean=(), std=(), cache_size=cache_size)
     folders = Folders(tmp_path, tmp_path / "cache")
-    loaded, sha256 = find(config, folders)
+    loaded, sha256 = open_cache(config, folders)
     images = [loaded.train.pictures[row].reshape(3, -1) for row in loaded.train.rows]
     flat = np.concatenate(images, axis=1) / 255
     assert loaded.mean == pytest.approx(flat.mean(axis=1), abs=6e-5)
@@ -243,16 +247,16 @@ def test_mean_and_std_are_those_of_the_training_pixels(
     older = {name: value for name, value in manifest.items() if name not in ("measured", "seal")}
     (folder_of(config, folders) / "manifest.json").write_text(json.dumps(older))
     named = replace(config, mean=(0.5,) * 3, std=(0.2,) * 3)
-    assert find(named, folders, build=False)[1] == sha256, "it is as good as ever to who names them"
+    assert open_cache(named, folders, build=False)[1] == sha256, "it is as good as ever to who names them"
     seen = count_decoded(monkeypatch)
-    again, same = find(config, folders)
+    again, same = open_cache(config, folders)
     assert (again.mean, again.std, same) == (loaded.mean, loaded.std, sha256)
     assert seen == [], "nothing is decoded again"
 
 
 def test_what_a_killed_build_left_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
     config, folders = own_images(tmp_path), Folders(tmp_path, tmp_path / "cache")
-    find(config, folders)
+    open_cache(config, folders)
     whole = folder_of(config, folders)
     partial = whole.with_name(f"{whole.name}.partial")
     partial.mkdir()
@@ -260,7 +264,7 @@ def test_what_a_killed_build_left_goes_and_what_a_living_one_writes_stays(tmp_pa
     for folder in (whole, partial):
         for process in (int(dead.stdout), os.getppid()):
             (folder / f".train-labels.npy.{HOST}-{process}.tmp").touch()
-    find(config, folders)
+    open_cache(config, folders)
     for folder in (whole, partial):
         assert [path.name for path in folder.glob(".*.tmp")] == [f".train-labels.npy.{HOST}-{os.getppid()}.tmp"]
 
@@ -270,7 +274,7 @@ def test_copies_of_an_official_set_share_a_cache(tmp_path: Path, capsys: pytest.
         write_celeba(tmp_path / copy)
         for path in (tmp_path / copy).rglob("*"):
             os.utime(path, (1000 if path.is_dir() else len(copy), 1000 if path.is_dir() else ord(copy)))
-    hashes = [find(CELEBA, Folders(tmp_path / copy, tmp_path / "cache"))[1] for copy in ("a", "b", "a")]
+    hashes = [open_cache(CELEBA, Folders(tmp_path / copy, tmp_path / "cache"))[1] for copy in ("a", "b", "a")]
     assert len(set(hashes)) == 1
     assert capsys.readouterr().err.count("caching") == 1
 
@@ -278,7 +282,7 @@ def test_copies_of_an_official_set_share_a_cache(tmp_path: Path, capsys: pytest.
 def test_own_images_beside_their_cache(tmp_path: Path) -> None:
     config = replace(own_images(tmp_path), path=str(tmp_path / "pets"))
     folders = Folders(tmp_path / "pets", tmp_path / "pets" / "cache")
-    assert find(config, folders)[1] == find(config, folders)[1]
+    assert open_cache(config, folders)[1] == open_cache(config, folders)[1]
 
 
 def test_an_image_that_changes_its_size_between_measuring_and_decoding(folders: Folders) -> None:
@@ -286,13 +290,13 @@ def test_an_image_that_changes_its_size_between_measuring_and_decoding(folders: 
     good = path.read_bytes()
     path.write_bytes(good[:-200])
     with pytest.raises(UserError, match="cannot be read as an image"):
-        find(IMAGENET, folders)
+        open_cache(IMAGENET, folders)
     folder_date = path.parent.stat()
     picture(200, 40, 3).save(path)
     os.utime(path.parent, ns=(folder_date.st_atime_ns, folder_date.st_mtime_ns))
-    with pytest.raises(UserError, match="has changed its size meanwhile; run the command again"):
-        find(IMAGENET, folders)
-    loaded, _ = find(IMAGENET, folders)
+    with pytest.raises(UserError, match="changed its size during the build; run the command again"):
+        open_cache(IMAGENET, folders)
+    loaded, _ = open_cache(IMAGENET, folders)
     assert pixels(loaded) == pixels(originals(IMAGENET, folders))
 
 
@@ -303,54 +307,54 @@ def test_a_set_larger_than_the_memory_can_be_mapped(tmp_path: Path) -> None:
     with files.pixels.open("wb") as file:
         file.truncate(count * side**2)
     entry = {"labels_sha256": cache_build.write_array(files.labels, np.zeros(count, np.int64)), "sizes_sha256": None}
-    images = cache.mapped(files, {**entry, "bytes": count * side**2, "count": count, "shape": [1, side, side]})
+    images = cache.map_split(files, {**entry, "bytes": count * side**2, "count": count, "shape": [1, side, side]})
     assert np.asarray(images.pictures[count - 1])[0, -1, -1] == 0
 
 
 def test_a_process_that_waited_finds_the_work_done(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other one has built it between the first look and the lock."""
-    locked = cache.locked
+    lock = cache_build.build_lock
 
     def late(folder: Path, tell: cache.Tell) -> object:
-        monkeypatch.setattr(cache, "locked", locked)
-        find(CELEBA, folders)
+        monkeypatch.setattr(cache_build, "build_lock", lock)
+        open_cache(CELEBA, folders)
         monkeypatch.setattr(cache_build.Builder, "build", lambda self: pytest.fail("built twice"))
-        return locked(folder, tell)
+        return lock(folder, tell)
 
-    monkeypatch.setattr(cache, "locked", late)
-    find(CELEBA, folders)
+    monkeypatch.setattr(cache_build, "build_lock", late)
+    open_cache(CELEBA, folders)
 
 
 def test_changed_originals_are_noticed(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
-    _, first = find(IMAGENET, folders)
+    _, first = open_cache(IMAGENET, folders)
     picture(40, 30, 99).save(folders.data / "imagenet" / "train" / WNIDS[0] / "another.JPEG")
-    loaded, second = find(IMAGENET, folders)
+    loaded, second = open_cache(IMAGENET, folders)
     assert "have changed since" in capsys.readouterr().err
     assert second != first
     assert pixels(loaded) == pixels(originals(IMAGENET, folders))
 
 
 def test_a_cache_serves_without_its_originals(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
-    loaded, _ = find(CELEBA, folders)
+    loaded, _ = open_cache(CELEBA, folders)
     before = pixels(loaded)
     (folders.data / "celeba").rename(folders.data / "elsewhere")
-    again, _ = find(CELEBA, folders)
+    again, _ = open_cache(CELEBA, folders)
     assert pixels(again) == before
     (folder_of(CELEBA, folders) / "train.pixels").write_bytes(b"")
     with pytest.raises(MissingData, match="no CelebA in"):
-        find(CELEBA, folders)
+        open_cache(CELEBA, folders)
     assert "is damaged" in capsys.readouterr().err
 
 
 def test_nothing_half_built_is_read(folders: Folders) -> None:
-    find(CELEBA, folders)
+    open_cache(CELEBA, folders)
     whole = folder_of(CELEBA, folders)
     (whole / "manifest.json").rename(folders.cache / "kept.json")
     with pytest.raises(MissingData, match="not cached yet"):
-        find(CELEBA, folders, build=False)
+        open_cache(CELEBA, folders, build=False)
     whole.rename(whole.with_name(f"{whole.name}.partial"))
     with pytest.raises(MissingData, match="not cached yet"):
-        find(CELEBA, folders, build=False)
+        open_cache(CELEBA, folders, build=False)
 
 
 def test_a_bad_image_stops_the_build_and_a_good_one_lets_it_go_on(
@@ -364,12 +368,12 @@ def test_a_bad_image_stops_the_build_and_a_good_one_lets_it_go_on(
     for least in (1, 1000):
         monkeypatch.setattr(cache_build, "WORTH_PROCESSES", least)
         with pytest.raises(UserError, match=f"{paths[9].name}' cannot be read as an image"):
-            find(CELEBA, folders)
+            open_cache(CELEBA, folders)
         assert not folder_of(CELEBA, folders).exists()
     paths[9].write_bytes(good)
     os.utime(paths[9], ns=(status.st_atime_ns, status.st_mtime_ns))
     seen = count_decoded(monkeypatch)
-    loaded, _ = find(CELEBA, folders)
+    loaded, _ = open_cache(CELEBA, folders)
     assert 0 < sum(seen) < 22
     assert pixels(loaded) == pixels(originals(CELEBA, folders))
 
@@ -379,14 +383,14 @@ def test_no_room_is_said_before_anything_is_decoded(folders: Folders, monkeypatc
     usage = type("Usage", (), {"free": 1234})
     monkeypatch.setattr(cache_build.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(UserError, match=r"needs 26\.4 kB, and only 1\.23 kB are free .*--cache-dir"):
-        find(CELEBA, folders)
+        open_cache(CELEBA, folders)
     assert not seen
 
 
 def test_a_cache_folder_that_cannot_be(folders: Folders, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write the cache '.*file/cache/celeba.*--cache-dir"):
-        find(CELEBA, Folders(folders.data, tmp_path / "file" / "cache"))
+        open_cache(CELEBA, Folders(folders.data, tmp_path / "file" / "cache"))
 
 
 @pytest.mark.parametrize("sizes", [[7] * 20, [1000], [3, 900, 5, 5, 5, 400, 600], [100] * 7])
@@ -403,10 +407,10 @@ def test_chunks_follow_one_another_and_hold_every_image(sizes: list[int], monkey
 SLOW_BUILD = """
 import os, sys, time
 from pathlib import Path
-from benchmark import cache, cache_build
-from benchmark.cache import Folders
-from benchmark.config import DataConfig
-from benchmark.sources._files import ImageFiles
+from benchmark.data import cache, cache_build
+from benchmark.data.cache import Folders
+from benchmark.config.task import DataConfig
+from benchmark.data.sources._files import ImageFiles
 
 decode = ImageFiles.__getitem__
 
@@ -425,7 +429,7 @@ cache_build.WORTH_PROCESSES = int(sys.argv[2])
 if __name__ == "__main__":
     root = Path(sys.argv[1])
     config = DataConfig("celeba", (0.5,) * 3, (0.2,) * 3, image_size=20)
-    print(cache.find(config, Folders(root / "data", root / "cache"))[1])
+    print(cache_build.open_cache(config, Folders(root / "data", root / "cache"))[1])
 """
 
 
@@ -449,7 +453,7 @@ def test_a_killed_build_goes_on_where_it_stopped(tmp_path: Path, least: int, mon
     monkeypatch.setattr(cache, "CHUNK_BYTES", 5_000)
     write_celeba(tmp_path / "data", (40, 4, 6))
     folders = Folders(tmp_path / "data", tmp_path / "cache")
-    journal = folders.cache / f"{name_of(CELEBA)}.partial" / "journal.txt"
+    journal = folders.cache / f"{cache_name(CELEBA)}.partial" / "journal.txt"
     process = start_slow_build(tmp_path, least)
     wait_for(lambda: journal.is_file() and journal.read_text().count("\n") >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
@@ -459,11 +463,11 @@ def test_a_killed_build_goes_on_where_it_stopped(tmp_path: Path, least: int, mon
     done = journal.read_text().count("\n")
     assert not folder_of(CELEBA, folders).exists()
     seen = count_decoded(monkeypatch)
-    loaded, sha256 = find(CELEBA, folders)
+    loaded, sha256 = open_cache(CELEBA, folders)
     manifest = json.loads((folder_of(CELEBA, folders) / "manifest.json").read_text())
     assert len(seen) == sum(len(entry["chunks"]) for entry in manifest["splits"].values()) - done
     assert pixels(loaded) == pixels(originals(CELEBA, folders))
-    assert find(CELEBA, Folders(folders.data, tmp_path / "unbroken"))[1] == sha256
+    assert open_cache(CELEBA, Folders(folders.data, tmp_path / "unbroken"))[1] == sha256
 
 
 def test_a_journal_is_not_believed_blindly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,7 +475,7 @@ def test_a_journal_is_not_believed_blindly(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cache, "CHUNK_BYTES", 5_000)
     write_celeba(tmp_path / "data", (40, 4, 6))
     folders = Folders(tmp_path / "data", tmp_path / "cache")
-    partial = folders.cache / f"{name_of(CELEBA)}.partial"
+    partial = folders.cache / f"{cache_name(CELEBA)}.partial"
     process = start_slow_build(tmp_path)
     wait_for(lambda: (partial / "journal.txt").is_file() and (partial / "journal.txt").read_text().count("\n") >= 4)
     process.kill()
@@ -481,7 +485,7 @@ def test_a_journal_is_not_believed_blindly(tmp_path: Path, monkeypatch: pytest.M
     (partial / "train.pixels").write_bytes(content)
     with (partial / "journal.txt").open("a") as journal:
         journal.write("train 9")
-    loaded, _ = find(CELEBA, folders)
+    loaded, _ = open_cache(CELEBA, folders)
     assert pixels(loaded) == pixels(originals(CELEBA, folders))
 
 

@@ -9,16 +9,16 @@ import psutil
 import pytest
 import torch
 
-from benchmark import rng
-from benchmark.cache import Folders
-from benchmark.config import AugmentConfig, DataConfig
-from benchmark.data import DataSet, batch_bounds, facts_of, load, prepare
-from benchmark.devices import choose_devices, data_budget
-from benchmark.errors import UserError
-from benchmark.pixels import Resident, Streamed
-from benchmark.sources import Images, Loaded
-from benchmark.tasks import load_task
-from benchmark.trainer import Trainer
+from benchmark.base.errors import UserError
+from benchmark.config.load import load_task
+from benchmark.config.task import AugmentConfig, DataConfig
+from benchmark.data import streams
+from benchmark.data.cache import Folders
+from benchmark.data.dataset import DataSet, batch_bounds, facts_of, load, prepare
+from benchmark.data.devices import choose_devices, data_budget
+from benchmark.data.images import Images, Loaded
+from benchmark.data.residency import Resident, Streamed
+from benchmark.train.trainer import Trainer
 from tests.conftest import NOWHERE, PLENTY
 from tests.image_sets import WNIDS, write_celeba, write_imagenet
 
@@ -41,7 +41,7 @@ def as_bytes(images: torch.Tensor) -> list[bytes]:
 
 
 def test_labels_out_of_range_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmark.sources import digits as source
+    from benchmark.data.sources import digits as source
 
     images = Images.of(np.zeros((4, 1, 8, 8), np.uint8), np.array([0, 1, 2, 10]))
     monkeypatch.setattr(source, "load", lambda config, data_dir: Loaded(images, images))
@@ -50,7 +50,7 @@ def test_labels_out_of_range_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_plan_downloads_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmark.planning import ABSENT, find_data
+    from benchmark.train.preflight import ABSENT, find_data
 
     def download(*arguments: object, **options: object) -> None:
         raise AssertionError("a download was tried")
@@ -138,7 +138,7 @@ def test_crops_and_flips_are_those_of_earlier_versions() -> None:
     """Results made before there were other augmentations keep their bits."""
     data = digits()
     batch = next(data.batches(32, 0, 0, AugmentConfig(2, True), 1))
-    draws = rng.generator(0, "augmentation", 0, 0)
+    draws = streams.generator(0, "augmentation", 0, 0)
     offsets = torch.randint(0, 5, (2, 32, 1), generator=draws)
     mirrored = torch.rand(32, 1, generator=draws) < 0.5
     black = -0.3 / 0.3
@@ -214,7 +214,7 @@ def test_a_mapped_set_stays_where_it_lies_on_the_cpu(image_folders: Folders) -> 
     """So worker processes share its pages."""
     data = prepare(SETS["mapped"], image_folders, 0, CPU, PLENTY)
     loaded, _ = load(SETS["mapped"], image_folders, True)
-    assert data.train.pixels.held.data_ptr() == np.asarray(loaded.train.pictures).ctypes.data
+    assert data.train.pixels.tensor.data_ptr() == np.asarray(loaded.train.pictures).ctypes.data
 
 
 def test_a_stream_uses_one_thread_and_no_process_and_leaves_none(image_folders: Folders) -> None:
@@ -229,7 +229,7 @@ def test_a_stream_uses_one_thread_and_no_process_and_leaves_none(image_folders: 
 
 
 def test_a_stream_reads_no_more_than_two_batches_ahead(image_folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmark.pixels import Stacked
+    from benchmark.data.residency import Stacked
 
     data = prepare(SETS["mapped"], image_folders, 0, CPU, 0)
     filled: list[int] = []
@@ -244,7 +244,7 @@ def test_a_stream_reads_no_more_than_two_batches_ahead(image_folders: Folders, m
 def test_an_error_while_reading_ahead_reaches_the_reader(
     image_folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from benchmark.pixels import Stacked
+    from benchmark.data.residency import Stacked
 
     def fails(self: Stacked, rows: np.ndarray, out: np.ndarray) -> None:
         raise OSError("the disk is gone")
@@ -265,10 +265,10 @@ def test_the_default_budget_is_a_share_of_the_free_memory(monkeypatch: pytest.Mo
 
 def test_test_labels_are_read_only_by_the_final_evaluation(tiny: Path, tmp_path: Path) -> None:
     """A whole training with test labels that cannot be touched; the last step needs them."""
-    from benchmark.outputs import Outputs
-    from benchmark.store import Store
+    from benchmark.store.store import Store
+    from benchmark.train.predict import Outputs
     from methods import Registry
-    from tests.test_trainer import make_job
+    from tests.train.test_trainer import make_job
 
     class Forbidden:
         def __len__(self) -> int:
@@ -288,7 +288,7 @@ def test_test_labels_are_read_only_by_the_final_evaluation(tiny: Path, tmp_path:
     state = trainer.start()
     while state.epoch < job.task.epochs:
         state = trainer.run_epoch(state)
-    method = trainer.chosen(state)
+    method = trainer.tested_method(state)
     assert len(trainer.predict(method, sealed.test).logits) == 200
     with pytest.raises(AssertionError, match="test labels were read"):
         Outputs(trainer, Store(tmp_path), Path("x")).measured(method)
@@ -296,5 +296,5 @@ def test_test_labels_are_read_only_by_the_final_evaluation(tiny: Path, tmp_path:
 
 def test_streams_depend_on_every_part_of_the_key() -> None:
     keys = [(0, "order", 0, 0), (1, "order", 0, 0), (0, "split", 0, 0), (0, "order", 1, 0), (0, "order", 0, 1)]
-    assert len({rng.stream(*key) for key in keys}) == len(keys)  # type: ignore[arg-type]
-    assert rng.stream(3, "order", 2, 1) == rng.stream(3, "order", 2, 1)
+    assert len({streams.stream_seed(*key) for key in keys}) == len(keys)  # type: ignore[arg-type]
+    assert streams.stream_seed(3, "order", 2, 1) == streams.stream_seed(3, "order", 2, 1)

@@ -9,21 +9,21 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark import devices
-from benchmark.candidate import EPOCH, Candidate, make_batch
-from benchmark.config import NetworkConfig
-from benchmark.data import prepare
-from benchmark.determinism import set_precision, undetermined_operators
-from benchmark.devices import device_lost, out_of_memory
-from benchmark.networks import Network, build_network
-from benchmark.pulse import Interrupted
-from benchmark.runner import Context, run_job
-from benchmark.store import Store
-from benchmark.trainer import Trainer, trained
-from benchmark.transfer import upload, upload_together
+from benchmark.check.harness import EPOCH, Candidate, make_batch
+from benchmark.config.task import NetworkConfig
+from benchmark.data import devices
+from benchmark.data.dataset import prepare
+from benchmark.data.devices import device_lost, out_of_memory
+from benchmark.data.transfer import upload, upload_together
+from benchmark.store.store import Store
+from benchmark.train.determinism import set_precision, undetermined_operators
+from benchmark.train.networks import Network, build_network
+from benchmark.train.pulse import Interrupted
+from benchmark.train.run_job import Context, run_job
+from benchmark.train.trainer import Trainer, trained_parameters
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, run_here
-from tests.test_speed_settings import make_job
+from tests.train.test_speed_settings import make_job
 
 CPU = torch.device("cpu")
 REGISTRY = Registry()
@@ -41,7 +41,7 @@ class TestFirstStepThatOverflows:
         trainer = trainer_of(tiny, "SR", "amp=fp16", "optimizer.lr=0.01")
         state = trainer.start()
         state.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40, growth_interval=10**6)
-        moments = [state.optimizer.state[parameter]["momentum_buffer"] for parameter in trained(state.method)]
+        moments = [state.optimizer.state[each]["momentum_buffer"] for each in trained_parameters(state.method)]
         assert not any(buffer.any() for buffer in moments)
         state = trainer.run_epoch(state)
         assert state.scaler.get_scale() < 2.0**40, "some steps were skipped"
@@ -52,7 +52,7 @@ class TestFirstStepThatOverflows:
         state = trainer.start()
         while state.epoch <= trainer.job.warmup_epochs:
             state = trainer.run_epoch(state)
-        assert all("momentum_buffer" in state.optimizer.state[parameter] for parameter in trained(state.method))
+        assert all("momentum_buffer" in state.optimizer.state[each] for each in trained_parameters(state.method))
 
 
 def network(amp: str, extra: int = 0) -> Network:
@@ -132,7 +132,7 @@ class TestPrecision:
 
     def test_every_job_sets_it(self, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[bool] = []
-        monkeypatch.setattr("benchmark.runner.set_precision", lambda device, tf32: asked.append(tf32))
+        monkeypatch.setattr("benchmark.train.run_job.set_precision", lambda device, tf32: asked.append(tf32))
         for setting in ("false", "true"):
             job = make_job(tiny, "SR", f"tf32={setting}", "epochs=3")
             run_job(job, Context(tmp_path, NOWHERE, REGISTRY), CPU, lambda values: None)

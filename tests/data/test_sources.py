@@ -15,20 +15,14 @@ from scipy.io import savemat
 from torchvision.datasets import CelebA, ImageFolder
 from torchvision.transforms import CenterCrop, Compose, Resize
 
-from benchmark.cache import Folders, find
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError
-from benchmark.sources import (
-    Images,
-    Loaded,
-    check_labels,
-    describe,
-    fashion_mnist,
-    gaussians,
-    get_source,
-)
-from benchmark.sources import cifar as cifar_source
-from benchmark.tasks import load_task
+from benchmark.base.errors import MissingData, UserError
+from benchmark.config.load import load_task
+from benchmark.config.task import DataConfig
+from benchmark.data.cache import Folders
+from benchmark.data.cache_build import open_cache
+from benchmark.data.images import Images, Loaded
+from benchmark.data.sources import check_labels, describe, fashion_mnist, gaussians, get_source
+from benchmark.data.sources import cifar as cifar_source
 from tests.image_sets import (
     WNIDS,
     picture,
@@ -180,7 +174,7 @@ def test_svhn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         savemat(tmp_path / "svhn" / f"{name}_32x32.mat", {"X": images, "y": labels})
     config = DataConfig("svhn", **RGB)
     monkeypatch.setattr("torchvision.datasets.svhn.SVHN.download", lambda self: None)
-    with pytest.raises(MissingData, match=r"no whole SVHN .*housenumbers.*--data-dir"):
+    with pytest.raises(MissingData, match=r"no complete SVHN .*housenumbers.*--data-dir"):
         load(config, tmp_path)
     monkeypatch.setattr("torchvision.datasets.svhn.SVHN._check_integrity", lambda self: True)
     loaded = load(config, tmp_path)
@@ -269,7 +263,7 @@ class TestCelebA:
             ("list_attr_celeba.txt", lambda t: t.replace("000002.jpg  1", "000002.jpg"), "line 4: expected"),
             ("list_attr_celeba.txt", lambda t: "", "unknown attribute"),
             ("list_attr_celeba.txt", lambda t: t.replace("000004.jpg", "\n000004.jpg"), "line 6: expected"),
-            ("list_attr_celeba.txt", lambda t: "\udcff" + t, "is no text file"),
+            ("list_attr_celeba.txt", lambda t: "\udcff" + t, "is not a text file"),
             ("list_eval_partition.txt", lambda t: t + "\n", "line 23: expected"),
             ("list_eval_partition.txt", lambda t: t.replace("000005.jpg 0", "000005.jpg 7"), "line 5: expected"),
             ("list_eval_partition.txt", lambda t: t[:200], "only in one of them|expected an image name"),
@@ -317,7 +311,7 @@ class TestImageNet:
     def test_sizes_are_known_from_the_headers(self, tmp_path: Path) -> None:
         write_imagenet(tmp_path)
         images = load(self.config, tmp_path).train
-        measured = images.pictures.measured()
+        measured = images.pictures.read_sizes()
         assert [tuple(size) for size in measured] == [np.shape(images.pictures[row])[1:] for row in images.rows]
 
     def test_some_classes_only(self, tmp_path: Path) -> None:
@@ -404,8 +398,8 @@ class TestFolder:
         write_class_folders(tmp_path, 3, ("cat", "dog"))
         os.mkfifo(tmp_path / "cat" / "a.png")
         pictures = load(self.config(tmp_path, test_share=0.5)).train.pictures
-        for read in (lambda: pictures[0], pictures.measured):
-            with pytest.raises(UserError, match=r"a\.png' cannot be read .*no regular file"):
+        for read in (lambda: pictures[0], pictures.read_sizes):
+            with pytest.raises(UserError, match=r"a\.png' cannot be read .*not a regular file"):
                 read()
 
     def test_names_that_are_no_utf8(self, tmp_path: Path) -> None:
@@ -413,7 +407,7 @@ class TestFolder:
         (tmp_path / "pets" / "dog").rename(tmp_path / "pets" / os.fsdecode(b"d\xff"))
         (tmp_path / "pets" / "cat" / "cat_1.JPEG").rename(tmp_path / "pets" / "cat" / os.fsdecode(b"\xfe.jpeg"))
         config = self.config(tmp_path / "pets", test_share=0.5)
-        loaded, _ = find(config, Folders(tmp_path, tmp_path / "cache"))
+        loaded, _ = open_cache(config, Folders(tmp_path, tmp_path / "cache"))
         assert len(loaded.train) + len(loaded.test) == 6
 
     def test_deep_colours_are_refused(self, tmp_path: Path) -> None:
@@ -501,7 +495,7 @@ class TestArrays:
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path, name: str) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         os.mkfifo(tmp_path / name)
-        with pytest.raises(UserError, match="no regular file"):
+        with pytest.raises(UserError, match="not a regular file"):
             load(self.config(tmp_path / name.split("/")[0]))
 
     @pytest.mark.parametrize("form", ["channels last", "channels first", "grey"])
@@ -524,7 +518,7 @@ class TestArrays:
         [
             ({"test_labels": None}, "has no array 'test_labels'; it has test_images, train_images, train_labels"),
             ({"train_images": np.zeros((10, 8, 9, 3))}, r"train_images must be uint8 .* got float64"),
-            ({"train_images": np.zeros((10, 8, 9, 5), np.uint8)}, "neither 1 nor 3 channels"),
+            ({"train_images": np.zeros((10, 8, 9, 5), np.uint8)}, "must have 1 or 3 channels"),
             ({"train_images": np.zeros(10, np.uint8)}, "must be uint8"),
             ({"train_labels": np.arange(9)}, "train_labels must be one whole number per image"),
             ({"train_labels": np.arange(10) / 2}, "train_labels must be one whole number per image"),

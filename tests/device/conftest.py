@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from benchmark.devices import enter
+from benchmark.data.devices import enter
 from tests.device import child_path, load
 
 NAME = os.environ.get("SELBENCH_TEST_DEVICE", "sim")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmark.commands import doctor as command
+from benchmark.doctor import checks as command
 from benchmark.doctor import pace, training
 from benchmark.doctor.examination import Patient, Result, Trouble
 from methods import Registry

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark.config import AugmentConfig
-from benchmark.data import DataSet, Split
-from benchmark.devices import forbidden_syncs, wait_for
+from benchmark.config.task import AugmentConfig
+from benchmark.data.dataset import DataSet, Split
+from benchmark.data.devices import forbidden_syncs, wait_for
+from benchmark.data.images import Images, Pictures, Ragged
+from benchmark.data.residency import place_on_device
+from benchmark.data.transfer import Lane, Sender, upload, upload_together
 from benchmark.doctor import batches as doctor
 from benchmark.doctor.examination import Patient, Trouble
 from benchmark.doctor.launches import Launches
-from benchmark.pixels import place
-from benchmark.sources import Images, Pictures, Ragged
-from benchmark.transfer import Lane, Sender, upload, upload_together
 from methods import Registry
 from tests.device.conftest import SIMULATED
 
@@ -36,7 +36,9 @@ def ragged() -> Pictures:
 def data_on(device: torch.device, budget: int, make: Callable[[], Pictures] = one_size) -> DataSet:
     images = Images.of(make(), np.arange(COUNT) % 7)
     split = Split(
-        place([images], device, budget)[0], torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32)
+        place_on_device([images], device, budget)[0],
+        torch.from_numpy(images.labels).to(device),
+        images.rows.astype(np.int32),
     )
     half = torch.full((3,), 0.5, device=device)
     return DataSet(split, None, split, half, half, 7, (3, 16, 16), None, "")

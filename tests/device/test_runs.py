@@ -10,8 +10,8 @@ import torch
 from benchmark.doctor.launches import Launches
 from tests.conftest import run_all, run_here
 from tests.device.conftest import NAME
+from tests.jobs.test_shared_warmup import results_of
 from tests.speed import launches
-from tests.test_trunks import results_of
 
 pytestmark = [pytest.mark.device, pytest.mark.usefixtures("children")]
 
@@ -76,7 +76,7 @@ def test_a_lost_device_ends_its_process_and_the_job_is_done_in_a_new_one(
 def test_jobs_are_not_shared_among_devices_without_a_way_to_talk(tiny: Path, tmp_path: Path, simulated: None) -> None:
     ran = run_here(*grid(tiny, tmp_path, "--gpus-per-job", 2))
     assert ran.returncode == 2
-    assert "--gpus-per-job: expected one of cpu, cuda, xpu, and not sim" in ran.stderr
+    assert "--gpus-per-job: expected a device of cpu, cuda, xpu, got sim" in ran.stderr
 
 
 def test_unknown_and_missing_devices(tiny: Path, tmp_path: Path, device: torch.device) -> None:

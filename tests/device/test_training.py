@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark import trainer as trainer_module
-from benchmark.candidate import make_batch, moved, small, step_loss
-from benchmark.cost import step_time
-from benchmark.data import prepare
-from benchmark.devices import device_lost, forbidden_syncs
+from benchmark.check.harness import make_batch, moved, small, step_loss
+from benchmark.data.dataset import prepare
+from benchmark.data.devices import device_lost, forbidden_syncs
 from benchmark.doctor import steps
 from benchmark.doctor.examination import Patient, Trouble
-from benchmark.jobs import Job
-from benchmark.runner import Context, run_job
-from benchmark.store import Store
-from benchmark.trainer import Trainer, trained
+from benchmark.forecast.step_times import step_time
+from benchmark.jobs.job import Job
+from benchmark.store.store import Store
+from benchmark.train import trainer as trainer_module
+from benchmark.train.run_job import Context, run_job
+from benchmark.train.trainer import Trainer, trained_parameters
 from methods import Registry
 from tests.conftest import NOWHERE
 from tests.device.conftest import SIMULATED
-from tests.test_speed_settings import assert_resumes, make_job
-from tests.test_trunks import results_of
+from tests.jobs.test_shared_warmup import results_of
+from tests.train.test_speed_settings import assert_resumes, make_job
 
 pytestmark = pytest.mark.device
 CPU, PLENTY, REGISTRY = torch.device("cpu"), 10**12, Registry()
@@ -125,7 +125,7 @@ def test_what_an_optimiser_counts_is_on_the_device(tiny: Path, device: torch.dev
     for values in plain["optimizer"].values():
         values["step"] = values["step"].cpu()
     again = trainer_module.state_from_plain(trainer, plain)
-    assert all(again.optimizer.state[p]["step"].device == device for p in trained(again.method))
+    assert all(again.optimizer.state[p]["step"].device == device for p in trained_parameters(again.method))
     again = trainer.run_epoch(again)
     assert again.epoch == 3
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark.commands import doctor as command
 from benchmark.doctor import batches, hardware, pace, steps, training
+from benchmark.doctor import checks as command
 from benchmark.doctor.examination import Check, LeftOut, Patient, Result, Trouble, examine
 from methods import Registry
 from tests.conftest import run_here
@@ -64,7 +64,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_command_on_a_cpu(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """One check is in trouble: exit code 1, and all that is known as JSON."""
-    monkeypatch.setattr(steps, "repeatable", raises(Trouble("five steps of SR differ")))
+    monkeypatch.setattr(command, "repeatable", raises(Trouble("five steps of SR differ")))
     ran = run_here("doctor", "--device", "cpu", "--json")
     assert ran.returncode == 1
     lines = ran.stderr.splitlines()

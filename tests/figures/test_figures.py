@@ -14,19 +14,19 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from benchmark import looks
-from benchmark.columns import Column
 from benchmark.commands.figures import varies_a_setting
-from benchmark.plots import cost, differences, gain, ranks, risk_coverage, sensitivity, style, tsne
-from benchmark.plots.bound import PANELS
-from benchmark.plots.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
-from benchmark.plots.runs import load_runs, seeds_text
-from benchmark.prediction import Evidence, Prediction
-from benchmark.stats import smallest_p
-from benchmark.store import PREDICTION, Store, folder_of
+from benchmark.figures import cost, differences, gain, ranks, risk_coverage, sensitivity, style, tsne
+from benchmark.figures.bound import PANELS
+from benchmark.figures.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
+from benchmark.figures.runs import load_runs, seeds_text
+from benchmark.measure.prediction import Evidence, Prediction
+from benchmark.measure.statistics import smallest_p
+from benchmark.store.store import PREDICTION, Store, folder_of
+from benchmark.tables import looks
+from benchmark.tables.columns import Column
 from methods import Registry
 from tests.conftest import ROOT, run_here
-from tests.test_tables import MANIFEST
+from tests.tables.test_build import MANIFEST
 
 METHODS = ("Ours", "Theirs", "Plain")
 SEEDS = [0, 1, 2]
@@ -178,9 +178,9 @@ def test_memory_is_a_gpus_only(store: Store) -> None:
 def test_of_many_columns_the_best_and_the_reference_are_shown() -> None:
     columns = [column(f"M{index}") for index in range(12)]
     ranked = {f"M{index}": 12.0 - index for index in range(11)}
-    chosen = risk_coverage.choose(columns, ranked, "M0")
+    chosen = risk_coverage.choose_columns(columns, ranked, "M0")
     assert [c.name for c in chosen] == ["M0", "M4", "M5", "M6", "M7", "M8", "M9", "M10"]
-    assert risk_coverage.choose(columns[:8], ranked, "M0") == columns[:8]
+    assert risk_coverage.choose_columns(columns[:8], ranked, "M0") == columns[:8]
 
 
 def test_differences_are_seed_by_seed_from_the_reference(store: Store) -> None:
@@ -284,7 +284,7 @@ def test_plain_figures_have_no_footer_but_print_it(store: Store, capsys: pytest.
 
 
 def test_marks_of_lines_do_not_fall_on_each_other() -> None:
-    points = [range(201)[risk_coverage.marked(index, 8, (0.0, 100.0))] for index in range(8)]
+    points = [range(201)[risk_coverage.marker_points(index, 8, (0.0, 100.0))] for index in range(8)]
     assert {len(each) for each in points} == {5}
     assert len({point for each in points for point in each}) == 40
 
@@ -357,7 +357,7 @@ def test_gains_are_sorted_and_their_parts_stacked(store: Store) -> None:
     found = gain.gains_over(runs.judged[2], runs.judged)
     assert [each.name for each in found] == ["Ours", "Theirs"]
     assert found[0].total > found[1].total > 0
-    assert gain.stacked([1, -1, 2], [2, 3, 0]) == ([0, 0, 0], [1, 0, 0])
+    assert gain.bar_starts([1, -1, 2], [2, 3, 0]) == ([0, 0, 0], [1, 0, 0])
 
 
 def test_few_far_gains_are_cut_off() -> None:
@@ -368,7 +368,7 @@ def test_few_far_gains_are_cut_off() -> None:
 
 def test_what_the_map_calls_kept_and_wrong() -> None:
     logits = np.array([[float(index), 0.0] for index in range(1, 21)])
-    kept, wrong = tsne.decisions(Evidence(Prediction(logits), np.array([1, *[0] * 19])))
+    kept, wrong = tsne.kept_and_wrong(Evidence(Prediction(logits), np.array([1, *[0] * 19])))
     assert kept.tolist() == [False, *[True] * 19]
     assert wrong.tolist() == [True, *[False] * 19]
     assert len(tsne.draw_points(5000)) == tsne.MOST_POINTS
@@ -381,7 +381,7 @@ def test_long_names_keep_their_end() -> None:
 
 
 def test_a_backend_that_is_not_there_is_not_asked_for() -> None:
-    code = "import benchmark.plots.catalogue, matplotlib; print(matplotlib.get_backend())"
+    code = "import benchmark.figures.catalogue, matplotlib; print(matplotlib.get_backend())"
     environment = {**os.environ, "MPLBACKEND": "nonsense"}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
     assert result.stdout.strip().lower() == "agg", result.stderr

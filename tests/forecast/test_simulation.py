@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.cost import Paces
-from benchmark.forecast import Outlook, look_ahead, simulate_all, works_of
-from benchmark.jobs import Job, Suite, in_line
-from benchmark.launch import Event, Waiting
-from benchmark.planner import plan
-from benchmark.plots.gantt import draw, lanes_of
-from benchmark.plots.style import files_of, house_style
-from benchmark.schedule import Device, Schedule, Work, simulate
-from benchmark.sources import describe
-from benchmark.store import Store
-from benchmark.tasks import load_task
+from benchmark.config.load import load_task
+from benchmark.data.sources import describe
+from benchmark.figures.style import files_of, house_style
+from benchmark.forecast.gantt import draw, lanes_of
+from benchmark.forecast.outlook import Outlook, look_ahead, simulate_all, works_of
+from benchmark.forecast.step_times import StepTimes
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.jobs.suite import Suite, in_line
+from benchmark.launch.placement import Device, Schedule, Work, simulate
+from benchmark.launch.queue import Event, Waiting
+from benchmark.store.store import Store
 from methods import Registry
 from tests.conftest import run_here
 
@@ -138,7 +139,7 @@ def of_task(name: str, labels: Sequence[str] = LABELS, **paces: float) -> Outloo
     task = load_task(name)
     entries = plan(task, labels, range(3), Registry(), "hash")
     suite = Suite(task, entries, task.coverages, task.reference, {}, "hash", describe(task.data))
-    known = Paces({("", phase): [seconds] for phase, seconds in (paces or {"own": 1.0}).items()})
+    known = StepTimes({("", phase): [seconds] for phase, seconds in (paces or {"own": 1.0}).items()})
     return look_ahead(suite, Store(Path("nowhere")), lambda jobs: known, share=True)
 
 
@@ -157,7 +158,7 @@ def as_workers_take_them(jobs: Sequence[Job], works: Sequence[Work], workers: in
             news.setdefault(now + length, []).append(Event("done", job))
         now = min(news)
         for event in news.pop(now):
-            waiting.hear(event)
+            waiting.handle(event)
             idle += event.kind == "done"
     return begun
 

@@ -7,16 +7,26 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmark.config import TaskConfig
-from benchmark.cost import Epochs, Paces, epochs_of, kinds_of, known_paces, rough_paces, seconds_of
-from benchmark.jobs import Job, Suite
-from benchmark.long_plans import days_ahead
-from benchmark.planner import plan
-from benchmark.sources import Facts, describe
-from benchmark.store import RECORD, Store
-from benchmark.tasks import load_task
-from benchmark.trunks import share_warmups
-from benchmark.units import device_hours, text_from_seconds, two_digits
+from benchmark.base.units import device_hours, text_from_seconds, two_digits
+from benchmark.config.load import load_task
+from benchmark.config.task import TaskConfig
+from benchmark.data.images import Facts
+from benchmark.data.sources import describe
+from benchmark.forecast.long_plans import long_plan_warnings
+from benchmark.forecast.step_times import (
+    Epochs,
+    StepTimes,
+    epochs_of,
+    kinds_of,
+    known_step_times,
+    rough_step_times,
+    seconds_of,
+)
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.jobs.shared_warmup import share_warmups
+from benchmark.jobs.suite import Suite
+from benchmark.store.store import RECORD, Store
 from methods import Registry
 from tests.conftest import pretend_gpus, run_here
 
@@ -30,14 +40,14 @@ def jobs(*labels: str) -> list[Job]:
     return [entry.jobs[0] for entry in plan(TASK, labels, [0], Registry(), "hash")]
 
 
-def hours(jobs: list[Job], known: Paces) -> float | None:
+def hours(jobs: list[Job], known: StepTimes) -> float | None:
     nothing = Store(Path("nowhere"))
     each = [seconds_of(job, epochs_of(job, nothing), known, FACTS) for job in jobs]
     return None if None in each else sum(each) / 3600
 
 
-def paces(**seconds: float) -> Paces:
-    found = Paces()
+def paces(**seconds: float) -> StepTimes:
+    found = StepTimes()
     found.add("sr-job", "cross_entropy", {"own": seconds["sr"]})
     found.add("ccl-job", "ccl_sc", {"own": seconds["ccl"], "warmup": seconds["sr"]})
     return found
@@ -55,7 +65,7 @@ def test_hours_by_hand() -> None:
 def test_a_method_without_a_record_counts_at_the_median_of_the_others() -> None:
     known = paces(sr=0.01, ccl=0.03)
     assert hours(jobs("Focal"), known) == pytest.approx(STEPS * 300 * 0.02 / 3600)
-    assert hours(jobs("Focal"), Paces()) is None
+    assert hours(jobs("Focal"), StepTimes()) is None
 
 
 def test_what_is_saved_is_not_trained_again_and_what_is_no_step_counts_too() -> None:
@@ -87,7 +97,7 @@ def test_records_of_other_devices_and_networks_do_not_count(tiny: Path, tmp_path
     wider = [*common, "--set", "network.widths=4,4", "--dry-run", "--json"]
     assert json.loads(run_here(*wider).stdout)["device_hours"] is None
     entry = plan(load_task(str(tiny)), ["SR"], [0], Registry(), "hash")[0].jobs
-    assert not known_paces(entry, Store(tmp_path), "cuda").seconds
+    assert not known_step_times(entry, Store(tmp_path), "cuda").seconds
 
 
 def test_a_probe_measures_without_any_record(tiny: Path, tmp_path: Path) -> None:
@@ -122,7 +132,7 @@ def test_an_interrupted_probe_keeps_what_it_has(tiny: Path, tmp_path: Path, monk
         times.append(36.0)
         return times[-1]
 
-    monkeypatch.setattr("benchmark.cost.step_time", two_only)
+    monkeypatch.setattr("benchmark.forecast.step_times.step_time", two_only)
     probed = run_here(*common, "--probe")
     assert probed.returncode == 130
     assert "interrupted: 2 of 3 kinds of step are measured, the others count at their median" in probed.stderr
@@ -135,11 +145,11 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """No step takes less than two seconds here; which tasks are asked for."""
     asked: list[str] = []
 
-    def rough(task: TaskConfig, facts: Facts, device: torch.device) -> Paces:
+    def rough(task: TaskConfig, facts: Facts, device: torch.device) -> StepTimes:
         asked.append(task.name)
-        return Paces({("", "own"): [2.0]})
+        return StepTimes({("", "own"): [2.0]})
 
-    monkeypatch.setattr("benchmark.long_plans.rough_paces", rough)
+    monkeypatch.setattr("benchmark.forecast.long_plans.rough_step_times", rough)
     return asked
 
 
@@ -151,7 +161,7 @@ def suite_of(task: TaskConfig) -> Suite:
 def test_a_plan_of_days_is_said_with_what_to_use_instead(slow: list[str], tmp_path: Path) -> None:
     """5 × 300 × 782 steps of 2 seconds by two workers."""
     suites = [suite_of(TASK), suite_of(load_task("digits"))]
-    (line,) = days_ahead(suites, Store(tmp_path), ["cpu", "cpu"], share=True)
+    (line,) = long_plan_warnings(suites, Store(tmp_path), ["cpu", "cpu"], share=True)
     assert slow == ["cifar100"], "a small task is not even looked at"
     assert line == (
         "cifar100: 5 jobs, 2 at a time, take about 14 days on this machine's CPU; --datasets cifar100-cpu (paper: "
@@ -163,15 +173,15 @@ def test_a_gpu_beside_the_cpu_is_named_and_one_without_records_is_left_alone(
     slow: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend_gpus(monkeypatch, 1)
-    (line,) = days_ahead([suite_of(TASK)], Store(tmp_path), ["cpu"], share=True)
+    (line,) = long_plan_warnings([suite_of(TASK)], Store(tmp_path), ["cpu"], share=True)
     assert line.endswith("is a small version; --device cuda is here, too")
-    assert not list(days_ahead([suite_of(TASK)], Store(tmp_path), ["cuda:0"], share=True))
+    assert not list(long_plan_warnings([suite_of(TASK)], Store(tmp_path), ["cuda:0"], share=True))
     assert slow == ["cifar100"], "a GPU is not touched before its worker starts"
 
 
 def test_a_rough_pace_takes_a_few_images() -> None:
     task = load_task("digits")
-    (seconds,) = rough_paces(task, describe(task.data), torch.device("cpu")).seconds["", "own"]
+    (seconds,) = rough_step_times(task, describe(task.data), torch.device("cpu")).seconds["", "own"]
     assert 0 < seconds < 60
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark.jobs import Job
-from benchmark.launch import Event, Waiting
-from benchmark.planner import plan
-from benchmark.runner import Context, run_job
-from benchmark.store import CHECKPOINT, Store, snapshot_name
-from benchmark.tasks import load_task
-from benchmark.trunks import share_warmups
+from benchmark.config.load import load_task
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.jobs.shared_warmup import share_warmups
+from benchmark.launch.queue import Event, Waiting
+from benchmark.store.store import CHECKPOINT, Store, snapshot_name
+from benchmark.train.run_job import Context, run_job
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash, run_here
 
@@ -130,16 +130,16 @@ def test_children_start_when_their_snapshot_is_there_and_it_goes_with_the_last(t
     assert sr.snapshots == (1, 2)
     assert waiting.take() == sr
     assert waiting.take() is None
-    waiting.hear(Event("epoch", sr, {"epochs_done": 1}))
+    waiting.handle(Event("epoch", sr, {"epochs_done": 1}))
     assert waiting.take() == ccl_sc
     assert waiting.take() is None
-    waiting.hear(Event("epoch", sr, {"epochs_done": 2}))
+    waiting.handle(Event("epoch", sr, {"epochs_done": 2}))
     assert [waiting.take(), waiting.take()] == [sat, dg]
-    waiting.hear(Event("done", ccl_sc))
+    waiting.handle(Event("done", ccl_sc))
     assert released == [1]
-    waiting.hear(Event("done", sat))
+    waiting.handle(Event("done", sat))
     assert released == [1]
-    waiting.hear(Event("diverged", dg))
+    waiting.handle(Event("diverged", dg))
     assert released == [1, 2]
 
 
@@ -149,10 +149,10 @@ def test_a_trunk_that_fails_lets_its_children_go_alone(tiny: Path, tmp_path: Pat
     waiting = Waiting(list(shared), lambda event: None, lambda folder, epoch: released.append(epoch))
     sr = waiting.take()
     assert sr == shared[2]
-    waiting.hear(Event("failed", sr, {"reason": "x"}))
+    waiting.handle(Event("failed", sr, {"reason": "x"}))
     assert [waiting.take(), waiting.take()] == shared[:2]
-    waiting.hear(Event("failed", shared[0], {"reason": "x"}))
-    waiting.hear(Event("done", shared[1]))
+    waiting.handle(Event("failed", shared[0], {"reason": "x"}))
+    waiting.handle(Event("done", shared[1]))
     assert released == [], "the failed one will want it again"
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmark.store import Store
+from benchmark.store.store import Store
 from tests.conftest import ROOT, run_all, run_here
-from tests.test_damage import contents
-from tests.test_grid import files
+from tests.launch.test_grid import files
+from tests.store.test_damage import contents
 
 pytestmark = pytest.mark.crash
 EPOCHS = 4

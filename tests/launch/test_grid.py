@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.data import load
-from benchmark.planner import plan
-from benchmark.store import Store
-from benchmark.tasks import load_task
+from benchmark.config.load import load_task
+from benchmark.data.dataset import load
+from benchmark.jobs.plan import plan
+from benchmark.store.store import Store
 from methods import Registry
 from tests.conftest import NOWHERE, ROOT, run_all, run_here
 

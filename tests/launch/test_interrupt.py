@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark import pulse
-from benchmark.jobs import Job
-from benchmark.planner import plan
-from benchmark.pulse import Interrupted, Pulse
-from benchmark.runner import Context, run_job
-from benchmark.store import CHECKPOINT, Store
-from benchmark.tasks import load_task
-from benchmark.trunks import share_warmups
+from benchmark.config.load import load_task
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.jobs.shared_warmup import share_warmups
+from benchmark.store.store import CHECKPOINT, Store
+from benchmark.train import pulse
+from benchmark.train.pulse import Interrupted, Pulse
+from benchmark.train.run_job import Context, run_job
 from methods import Registry
 from tests.conftest import NOWHERE, TINY, data_hash
-from tests.test_trunks import results_of
+from tests.jobs.test_shared_warmup import results_of
 
 CPU = torch.device("cpu")
 REGISTRY = Registry()
@@ -163,7 +163,7 @@ def test_a_killed_process_loses_no_more_than_checkpoint_seconds_of_an_epoch(tmp_
 def test_fast_steps_are_silent_and_slow_ones_tell_step_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(pulse, "BEAT_SECONDS", 2.0)
-    monkeypatch.setattr("benchmark.pulse.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("benchmark.train.pulse.time.monotonic", lambda: now[0])
     told: list[dict[str, Any]] = []
     slow = Pulse(told.append)
     for step in range(1, 101):

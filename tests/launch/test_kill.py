@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from tests.conftest import ROOT, TINY
-from tests.test_damage import contents
+from tests.store.test_damage import contents
 
 pytestmark = pytest.mark.crash
 

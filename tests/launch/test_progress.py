@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.jobs import Job, Suite, in_line
-from benchmark.launch import Event, Stop
-from benchmark.pace import Pace
-from benchmark.planner import plan
-from benchmark.progress import Watcher, duration
-from benchmark.sources import describe
-from benchmark.store import Store
-from benchmark.tasks import load_task
-from benchmark.trunks import share_warmups
+from benchmark.config.load import load_task
+from benchmark.data.sources import describe
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.jobs.shared_warmup import share_warmups
+from benchmark.jobs.suite import Suite, in_line
+from benchmark.launch.eta import Eta
+from benchmark.launch.progress import Watcher, duration
+from benchmark.launch.queue import Event, Stop
+from benchmark.store.store import Store
 from methods import Registry
 from tests.speed.eta import LABELS, LOG, SEEDS, SETTINGS, TASK, WORKERS
 
@@ -28,27 +29,27 @@ def jobs(max_steps: int = 0) -> list[Job]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """One for all modules: they share `time`."""
     now = [0.0]
-    monkeypatch.setattr("benchmark.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("benchmark.launch.progress.time.monotonic", lambda: now[0])
     return now
 
 
 def test_eta_counts_all_epochs_to_go_over_all_workers(clock: list[float]) -> None:
     dg, sr = jobs()
-    pace = Pace([dg, sr], workers=2)
+    pace = Eta([dg, sr], workers=2)
     assert pace.seconds_left() is None
     pace.started(dg)
     pace.started(sr)
     clock[0] = 60
     pace.epoch(dg, 1)
     assert pace.seconds_left() == 10 * 60, "the longer of the two"
-    assert Pace([dg, sr], tables=True).tables > 0
+    assert Eta([dg, sr], tables=True).tables > 0
     pace.finished(sr)
     assert pace.seconds_left() == 9 * 60
 
 
 def test_eta_follows_recent_epochs_and_the_step_within_one(clock: list[float]) -> None:
     (sr,) = [job for job in jobs() if job.label == "SR"]
-    pace = Pace([sr])
+    pace = Eta([sr])
     pace.started(sr)
     for epoch in range(1, 9):
         pace.epoch(sr, epoch, 10.0 if epoch < 5 else 30.0)
@@ -60,7 +61,7 @@ def test_eta_follows_recent_epochs_and_the_step_within_one(clock: list[float]) -
 
 def test_eta_of_a_first_epoch_comes_from_its_steps(clock: list[float]) -> None:
     dg, sr = jobs()
-    pace = Pace([dg, sr])
+    pace = Eta([dg, sr])
     pace.started(sr)
     pace.within(sr, 0, 0.25, seconds=100.0)
     assert pace.seconds_left() == pytest.approx((9.75 + 10) * 100)
@@ -68,7 +69,7 @@ def test_eta_of_a_first_epoch_comes_from_its_steps(clock: list[float]) -> None:
 
 def test_eta_counts_what_a_job_does_beside_its_epochs_but_not_the_start_of_its_worker(clock: list[float]) -> None:
     one, two = (entry.jobs[0] for entry in plan(load_task("digits"), ["SR", "Focal"], [0], Registry(), "hash"))
-    pace = Pace([one, two])
+    pace = Eta([one, two])
     pace.started(one)
     for epoch in range(1, 21):
         clock[0] = 100 + epoch  # the worker has started for 100 s
@@ -82,7 +83,7 @@ def test_eta_waits_for_what_a_job_needs(clock: list[float]) -> None:
     """Two workers do not help where one job waits for the other."""
     (entry,) = plan(load_task("digits"), ["MC-dropout"], [0], Registry(), "hash")
     after, before = entry.jobs[0], entry.jobs[0].needs[0]
-    pace = Pace([before, after], workers=2)
+    pace = Eta([before, after], workers=2)
     pace.started(before)
     clock[0] = 1
     pace.epoch(before, 1)
@@ -92,7 +93,7 @@ def test_eta_waits_for_what_a_job_needs(clock: list[float]) -> None:
 
 def test_eta_of_a_resumed_job_counts_only_what_it_trained(clock: list[float]) -> None:
     dg, sr = jobs()
-    pace = Pace([dg, sr])
+    pace = Eta([dg, sr])
     pace.started(dg)
     clock[0] = 10
     pace.epoch(dg, 8)
@@ -101,7 +102,7 @@ def test_eta_of_a_resumed_job_counts_only_what_it_trained(clock: list[float]) ->
 
 def test_eta_of_a_trial_leaps_with_it(clock: list[float]) -> None:
     dg, sr = jobs(max_steps=2)
-    pace = Pace([dg, sr])
+    pace = Eta([dg, sr])
     pace.started(dg)
     clock[0] = 30
     pace.epoch(dg, 5)
@@ -153,7 +154,7 @@ def test_eta_of_a_recorded_run(clock: list[float]) -> None:
     for row in rows[:-1]:
         clock[0] = float(row["at"])
         watcher(Event(row["kind"], by_name[row["job"]], json.loads(row["values"])))  # type: ignore[arg-type]
-        left = watcher.pace.seconds_left()
+        left = watcher.estimate.seconds_left()
         if left is not None and end - clock[0] > 5:
             ratios.append((clock[0] / end, left / (end - clock[0])))
     assert len(ratios) > 150

@@ -15,16 +15,16 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmark.attempts import ATTEMPTS, Attempts, workplace
-from benchmark.cluster import RayPool, Running, code_of, run_attempt
-from benchmark.errors import Unreachable
-from benchmark.remote import Mirror, copy_of, open_place
-from benchmark.runner import Context, run_job
-from benchmark.store import Store
+from benchmark.base.errors import Unreachable
+from benchmark.launch.attempts import ATTEMPTS, Attempts, workplace
+from benchmark.launch.ray_pool import RayPool, Running, code_of, run_attempt
+from benchmark.store.mirror import Mirror, local_copy, open_remote
+from benchmark.store.store import Store
+from benchmark.train.run_job import Context, run_job
 from tests.conftest import NOWHERE, ROOT, TINY, run_all, run_here
-from tests.test_crash import Stage, expected, finish, nothing_left, without_ids
-from tests.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
-from tests.test_grid import FAILING
+from tests.launch.test_crash import Stage, expected, finish, nothing_left, without_ids
+from tests.launch.test_grid import FAILING
+from tests.store.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
 
 pytestmark = pytest.mark.ray
 
@@ -115,19 +115,19 @@ def test_results_at_a_url(tiny: Path, tmp_path: Path, bucket: str) -> None:
     assert run_here(*words, "--results", tmp_path / "local").returncode == 0
     fetched = Mirror(bucket, tmp_path / "fetched")
     fetched.pull()
-    assert contents(fetched.local) == contents(copy_of(bucket)) == contents(tmp_path / "local")
-    (record,) = copy_of(bucket).glob("tiny/cross_entropy/*/seed-1/record.json")
+    assert contents(fetched.local) == contents(local_copy(bucket)) == contents(tmp_path / "local")
+    (record,) = local_copy(bucket).glob("tiny/cross_entropy/*/seed-1/record.json")
     record.write_bytes(record.read_bytes()[:-9])
     result = run_all(*words, "--results", bucket, "--ray", "--workers", 2)
     assert result.returncode == 0, result.stderr
     assert "is damaged" in result.stderr
-    assert contents(copy_of(bucket)) == contents(tmp_path / "local")
-    system, root = open_place(bucket)
+    assert contents(local_copy(bucket)) == contents(tmp_path / "local")
+    system, root = open_remote(bucket)
     assert not [path for path in system.find(root) if path.endswith((".pt", ".txt")) or ATTEMPTS in path]
 
 
 def files_of(attempts: Attempts) -> dict[str, Any]:
-    system, root = attempts.place
+    system, root = attempts.remote
     system.invalidate_cache()
     return {path.removeprefix(root): (system.modified(path), system.cat_file(path)) for path in system.find(root)}
 

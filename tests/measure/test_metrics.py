@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from benchmark import metrics
-from benchmark.metrics import class_coverage, kept_weights, percentile_risk, selective_risk
+from benchmark.measure import metrics
+from benchmark.measure.metrics import class_coverage, kept_weights, percentile_risk, selective_risk
 from tests.fixtures import F6_LABELS, F6_LOGITS, M10_CONFIDENCE, M10_ERROR
 
 runs = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40)

@@ -8,9 +8,9 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from benchmark.evaluate import measure_scores
-from benchmark.prediction import Evidence, Prediction
-from benchmark.scores import (
+from benchmark.measure.evaluate import measure_scores
+from benchmark.measure.prediction import Evidence, Prediction
+from benchmark.measure.scores import (
     abstention,
     as_public_codes,
     doctor,

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import PermutationMethod, mannwhitneyu, rankdata, ttest_ind, ttest_rel, wilcoxon
 
-from benchmark.cells import Cell, Row
-from benchmark.markers import mark
-from benchmark.stats import (
+from benchmark.measure.statistics import (
     Summary,
     bootstrap_ranks,
     competition_ranks,
@@ -23,10 +21,12 @@ from benchmark.stats import (
     run_test,
     seeds_needed,
     signed_rank_p,
-    smallest_of,
     smallest_p,
+    smallest_p_for,
     welch,
 )
+from benchmark.tables.markers import mark
+from benchmark.tables.model import Cell, Row
 
 
 def compare(reference: list[float], other: list[float], test: str, lower_is_better: bool = True) -> str:
@@ -278,5 +278,5 @@ def test_holm_steps_down_where_runs_differ() -> None:
 
 def test_pairs_are_the_common_seeds() -> None:
     ours, theirs = dict.fromkeys(range(8), 1.0), dict.fromkeys(range(5, 13), 2.0)
-    assert smallest_of("paired", ours, theirs) == 0.25
-    assert smallest_of("exact", ours, theirs) == smallest_p(8, 8)
+    assert smallest_p_for("paired", ours, theirs) == 0.25
+    assert smallest_p_for("exact", ours, theirs) == smallest_p(8, 8)

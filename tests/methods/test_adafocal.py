@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
 from benchmark.interface import Batch, Progress, Task, Validation
-from benchmark.prediction import Prediction
-from benchmark.schema import build
+from benchmark.measure.prediction import Prediction
 from methods.adafocal import BINNINGS, AdaFocal, adafocal_loss, interpolated_bins, split_bins, updated_gammas
 from tests.fixtures import F6_LABELS, F6_LOGITS
 

@@ -8,9 +8,9 @@ from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
 from benchmark.interface import Batch, Progress, Task
-from benchmark.schema import build
 from methods._probabilities import confidence, label_log_probability
 from methods.aucoc import AUCOC, NegativeLogArea, bandwidth, curve, loss_and_gradients
 from tests.fixtures import F6_LABELS, F6_LOGITS

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmark.interface import Batch, Progress, Task
-from benchmark.prediction import Prediction
+from benchmark.measure.prediction import Prediction
 from methods._contrastive import (
     WEIGHTS,
     ContrastConfig,

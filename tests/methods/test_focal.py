@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
 from benchmark.interface import Batch, Progress, Task
-from benchmark.schema import build
 from methods.focal import Focal, fixed, flsd53, focal_loss
 from tests.fixtures import F6_LABELS, F6_LOGITS
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from benchmark.interface import Task
-from benchmark.prediction import Prediction
+from benchmark.measure.prediction import Prediction
 from methods.mc_dropout import MonteCarloDropout, PassStatistics
 
 

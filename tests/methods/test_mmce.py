@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
 from benchmark.interface import Batch, Progress, Step, Task
-from benchmark.schema import build
 from methods._probabilities import confidence, correctness
 from methods.mmce import MMCE, NORMALISERS, laplacian_kernel, mmce
 from tests.fixtures import F6_LABELS, F6_LOGITS

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from benchmark.config import NetworkConfig
+from benchmark.config.task import NetworkConfig
 from benchmark.interface import Batch, Progress, Task
-from benchmark.networks import build_network
-from benchmark.prediction import Prediction
+from benchmark.measure.prediction import Prediction
+from benchmark.train.networks import build_network
 from methods.selective_net import SelectiveNet, coverage_penalty, divided_risk, undivided_risk
 from tests.fixtures import F6_LABELS, F6_LOGITS
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
 from benchmark.interface import Batch, Progress, Step, Task
-from benchmark.schema import build
 from methods._probabilities import correctness
 from methods.soft_avuc import SoftAvUC, mixed_entropy, soft_avuc, soft_counts, uncertain
 from tests.fixtures import F6_LABELS, F6_LOGITS

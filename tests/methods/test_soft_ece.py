@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmark.errors import UserError
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
 from benchmark.interface import Batch, Progress, Step, Task
-from benchmark.schema import build
 from methods.soft_ece import FORMS, SoftECE, binned, label_binned
 from tests.fixtures import F6_LABELS, F6_LOGITS
 from tests.methods.extremes import EXTREMES, assert_finite

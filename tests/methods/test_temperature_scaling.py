@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmark.metrics import nll
-from benchmark.prediction import Evidence, Prediction
-from benchmark.scores import softmax_response
+from benchmark.measure.metrics import nll
+from benchmark.measure.prediction import Evidence, Prediction
+from benchmark.measure.scores import softmax_response
 from methods.temperature_scaling import TemperatureScaling, fitted_temperature, pairs_reordered
 
 DRAWS = np.random.default_rng(0)

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from benchmark.audit import (
+from benchmark.paper.audit import (
     audit,
     fits,
-    marker_findings,
+    marker_mismatches,
     recomputed_ranks,
     separated,
     tied_rows,
-    trial_findings,
+    trial_mismatches,
     wtl_from_markers,
 )
-from benchmark.figures import PublishedCell, published_figures, published_summaries
-from benchmark.published import load_tables
+from benchmark.paper.table_files import load_tables
+from benchmark.paper.values import PublishedCell, published_figures, published_summaries
 from tests.conftest import run_here
 
 FIGURES = published_figures()
@@ -119,12 +119,12 @@ def test_the_inconsistencies() -> None:
 def test_the_four_columns_of_two_trials() -> None:
     """They are those that the table's file says have two. Two fit MMCE as well, but so do five."""
     tables = load_tables(["all"])
-    found = [finding.what for finding in trial_findings(tables) if "2 trials fit" in finding.what]
+    found = [finding.what for finding in trial_mismatches(tables) if "2 trials fit" in finding.what]
     columns = [what.split(":")[0] for what in found]
     assert columns == ["Adaptive Focal", "Soft AvUC", "Soft-ECE", "Focal Loss"]
     (related,) = [table for table in tables if table.name == "related"]
     assert related.trials_of == dict.fromkeys(columns, 2)
-    impossible = [finding.what for finding in trial_findings(tables) if "no 5 trials" in finding.what]
+    impossible = [finding.what for finding in trial_mismatches(tables) if "no 5 trials" in finding.what]
     means = [what.split("±")[0].split()[-1] for what in impossible]
     assert sorted(means) == ["0.49", "1.45", "2.85", "4.55", "5.05"]
     mmce = FIGURES["table_related"].cells[10, "MMCE"]
@@ -145,7 +145,7 @@ def test_what_trials_can_give() -> None:
     two = PublishedCell(mean=4.55, std=0.15, marker="", bold=False, underlined=False)
     assert fits(two, 2, 1000)  # 44 and 47 wrong
     assert not fits(PublishedCell(4.55, 0.10, "", False, False), 2, 1000)
-    assert marker_findings([]) == []
+    assert marker_mismatches([]) == []
 
 
 def test_fits_against_every_set_of_trials() -> None:

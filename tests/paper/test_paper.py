@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark import published
-from benchmark.metrics import selective_risk
-from benchmark.published import load_tables
-from benchmark.sources import cifar as cifar_source
-from benchmark.store import Store, folder_of
-from benchmark.tasks import load_task
+from benchmark.config.load import load_task
+from benchmark.data.sources import cifar as cifar_source
+from benchmark.measure.metrics import selective_risk
+from benchmark.paper import table_files
+from benchmark.paper.table_files import load_tables
+from benchmark.store.store import Store, folder_of
 from tests.conftest import ROOT, TINY, run_all, run_here
 from tests.image_sets import write_celeba, write_cifar, write_class_folders
 
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "tables" / "main.toml").write_text(TABLE.format(task=task))
     (root / "tables" / "combined.toml").write_text(COMBINATION.format(task=task))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(published, "TABLE_DIR", root / "tables")
+        patch.setattr(table_files, "TABLE_DIR", root / "tables")
         made = run_here("paper", "all", "--seeds", 2, "--results", root / "results", "--workers", 0)
     assert made.returncode == 0, made.stderr
     (root / "stdout").write_text(made.stdout)
@@ -181,7 +181,7 @@ def test_no_published_tables_to_make_again(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_a_finished_grid_is_not_trained_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "TABLE_DIR", folder / "tables")
+    monkeypatch.setattr(table_files, "TABLE_DIR", folder / "tables")
     again = run_here("paper", "main", "--seeds", 2, "--results", folder / "results", "-q")
     assert (again.returncode, again.stdout) == (0, "")
 
@@ -190,7 +190,7 @@ def test_an_epoch_that_the_task_does_not_keep_is_refused(folder: Path, monkeypat
     (folder / "other").mkdir()
     text = TABLE.format(task=folder / "tiny.toml").replace("epoch = 3", "epoch = 2")
     (folder / "other" / "main.toml").write_text(text)
-    monkeypatch.setattr(published, "TABLE_DIR", folder / "other")
+    monkeypatch.setattr(table_files, "TABLE_DIR", folder / "other")
     refused = run_here("paper", "main", "--dry-run")
     assert refused.returncode == 2
     assert "main: CCL-SC*: epoch 2 must be in evaluate_at of tiny" in refused.stderr

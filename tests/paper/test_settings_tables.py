@@ -2,19 +2,19 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmark.config import TaskConfig
-from benchmark.planner import label_owners, resolve_config
-from benchmark.sources import describe
-from benchmark.stats import LEVEL
-from benchmark.tasks import CONFIG_DIR, load_task
+from benchmark.config.load import CONFIG_DIR, load_task
+from benchmark.config.task import TaskConfig
+from benchmark.data.sources import describe
+from benchmark.jobs.plan import label_owners, resolve_config
+from benchmark.measure.statistics import LEVEL
 from methods import Registry
+from tests.conftest import ROOT
 
-PAPER = json.loads((Path(__file__).parent / "data" / "paper_settings.json").read_text())
+PAPER = json.loads((ROOT / "tests" / "expected" / "paper_settings.json").read_text())
 TASKS = {"CIFAR-10": "cifar10", "CIFAR-100": "cifar100", "CelebA": "celeba", "ImageNet": "imagenet"}
 REGISTRY = Registry()
 every_task = pytest.mark.parametrize(("published", "name"), TASKS.items())

@@ -7,22 +7,23 @@ from typing import Any
 
 import pytest
 
-from benchmark.cells import Cell, Table
-from benchmark.errors import UserError
-from benchmark.figures import PublishedCell, published_figures, published_summaries
-from benchmark.jobs import Job
-from benchmark.planner import Planner, table_entries
-from benchmark.published import TABLE_DIR, PublishedTable, load_tables, table_manifest, table_names
-from benchmark.schema import build
-from benchmark.settings import settings_sheets
-from benchmark.store import Store, folder_of
-from benchmark.tasks import load_task
-from benchmark.verdicts import build_companion, verdict
+from benchmark.base.errors import UserError
+from benchmark.base.schema import build
+from benchmark.config.load import load_task
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import Planner
+from benchmark.paper.companion import build_companion, verdict
+from benchmark.paper.entries import table_entries
+from benchmark.paper.settings_tables import settings_sheets
+from benchmark.paper.table_files import TABLE_DIR, PublishedTable, load_tables, table_manifest, table_names
+from benchmark.paper.values import PublishedCell, published_figures, published_summaries
+from benchmark.store.store import Store, folder_of
+from benchmark.tables.model import Cell, Table
 from methods import Registry
-from tests.conftest import run_here, tables_of
-from tests.test_tables import record
+from tests.conftest import ROOT, run_here, tables_of
+from tests.tables.test_build import record
 
-PAPER = json.loads((Path(__file__).parent / "data" / "paper_settings.json").read_text())
+PAPER = json.loads((ROOT / "tests" / "expected" / "paper_settings.json").read_text())
 REGISTRY = Registry()
 TABLES = load_tables(["all"])
 every_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -37,7 +38,7 @@ def jobs(name: str, scale: str = "paper") -> dict[str, Job]:
 
 def plain(label: str, task: str = "cifar100", **settings: object) -> Job:
     """The run of the main task with these settings and no others."""
-    from benchmark.planner import plan
+    from benchmark.jobs.plan import plan
 
     overrides = [f"method.{label}.{name}={value}" for name, value in settings.items()]
     return plan(load_task(task, overrides), [label], [0], REGISTRY, "hash")[0].jobs[0]

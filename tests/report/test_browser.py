@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmark.commands.tables import update_report
-from tests.test_report import made_results
+from benchmark.paper.assemble import MAKERS
+from benchmark.report.update import update_report
+from tests.report.test_report import made_results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -24,7 +25,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     entries = [*manifest["entries"][:3], {**manifest["entries"][3], "label": "Odd <b> & 'name'"}]
     entries += [{**entries[0], "label": "Each", "coverage": coverage} for coverage in (90, 80)]
     store.write_manifest("made", {**manifest, "entries": entries, "coverages": [100, 99, 98, 97, 95, 90, 85, 80, 70]})
-    return update_report(store).as_uri()
+    return update_report(store, MAKERS).as_uri()
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from benchmark.commands import tables
-from benchmark.commands.tables import MAKERS, update_report
+from benchmark.paper.assemble import MAKERS
 from benchmark.report import parts
-from benchmark.store import ERROR, HISTORY, RECORD, Store, folder_of
+from benchmark.report.update import update_report
+from benchmark.store.store import ERROR, HISTORY, RECORD, Store, folder_of
 from tests.conftest import run_here
-from tests.test_report import made_record, made_results, write_run
+from tests.report.test_report import made_record, made_results, write_run
 
 RUN = folder_of("one", "m0", "id", 0)
 
@@ -42,7 +43,7 @@ def fresh_page(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch) -> s
     """Without anything kept."""
     with monkeypatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "other caches"))
-        return update_report(store, folder=folder).read_text()
+        return update_report(store, MAKERS, folder=folder).read_text()
 
 
 def rewrite(path: Path) -> None:
@@ -65,14 +66,14 @@ def test_only_what_changed_is_made_again(
     tmp_path: Path, made: list[str], change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = two_tasks(tmp_path / "results")
-    update_report(store)
+    update_report(store, MAKERS)
     assert made == ["one", "two"]
     made.clear()
-    assert update_report(store).read_text() == fresh_page(store, tmp_path, monkeypatch)
+    assert update_report(store, MAKERS).read_text() == fresh_page(store, tmp_path, monkeypatch)
     assert made == ["one", "two"], "by the fresh page alone"
     made.clear()
     CHANGES[change](store)
-    page = update_report(store).read_text()
+    page = update_report(store, MAKERS).read_text()
     assert made == ["one"]
     assert page == fresh_page(store, tmp_path, monkeypatch)
 
@@ -82,13 +83,13 @@ def test_other_code_or_a_damaged_part_makes_it_again(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     store = two_tasks(tmp_path / "results")
-    page = update_report(store).read_text()
+    page = update_report(store, MAKERS).read_text()
     for path in (tmp_path / "caches").rglob("*.json"):
         path.write_text(path.read_text().replace("has the best", "has the worst"))
-    assert update_report(store).read_text() == page
+    assert update_report(store, MAKERS).read_text() == page
     assert made == ["one", "two"] * 2
     monkeypatch.setattr(parts, "code_version", lambda: "another")
-    update_report(store)
+    update_report(store, MAKERS)
     assert made == ["one", "two"] * 3
 
 
@@ -96,8 +97,8 @@ def test_what_was_just_written_is_not_kept(tmp_path: Path, made: list[str], monk
     """A second write within the same tick of the clock could not be told from the first."""
     monkeypatch.setattr(parts, "SETTLED_NS", 10**12)
     store = two_tasks(tmp_path)
-    update_report(store)
-    update_report(store)
+    update_report(store, MAKERS)
+    update_report(store, MAKERS)
     assert made == ["one", "two"] * 2
 
 
@@ -113,4 +114,4 @@ def test_one_task_reads_one_task(tmp_path: Path, made: list[str]) -> None:
 def test_no_place_to_keep_parts_is_no_error(tmp_path: Path, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert "one data" in update_report(two_tasks(tmp_path / "results")).read_text()
+    assert "one data" in update_report(two_tasks(tmp_path / "results"), MAKERS).read_text()

@@ -12,20 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark.assemble import assemble
-from benchmark.commands.tables import update_report
-from benchmark.looks import look_of
-from benchmark.plots.style import COLOURS
-from benchmark.published import load_tables
+from benchmark.figures.style import COLOURS
+from benchmark.measure.statistics import exact_rank_sum_p
+from benchmark.paper.assemble import MAKERS
+from benchmark.paper.table_files import load_tables
 from benchmark.report.health import without_folders
 from benchmark.report.markup import data_block, tag
 from benchmark.report.matrix import aurc_values, pairwise
 from benchmark.report.plot import ticks
-from benchmark.stats import exact_rank_sum_p
-from benchmark.store import Store, folder_of
+from benchmark.report.update import update_report
+from benchmark.store.store import Store, folder_of
+from benchmark.tables.assemble import assemble
+from benchmark.tables.looks import look_of
 from tests.conftest import ROOT, run_here
-from tests.test_published import published_as_runs
-from tests.test_tables import MANIFEST, many_columns, record
+from tests.paper.test_table_files import published_as_runs
+from tests.tables.test_build import MANIFEST, many_columns, record
 
 EVIL = '<script>alert("1")</script> & </td>'
 SHARES = {"90": 0.9, "80": 0.8, "70": 0.7, "50": 0.5}
@@ -78,7 +79,7 @@ def made_results(root: Path, methods: int = 3, seeds: int = 5, classes: int = 3,
 
 
 def page_of(store: Store) -> str:
-    return update_report(store).read_text(encoding="utf-8")
+    return update_report(store, MAKERS).read_text(encoding="utf-8")
 
 
 class Balanced(HTMLParser):
@@ -286,8 +287,9 @@ def test_the_page_needs_no_torch(tmp_path: Path) -> None:
     made_results(tmp_path, methods=2, seeds=2)
     script = (
         "import sys; from pathlib import Path\n"
-        "from benchmark.commands.tables import update_report; from benchmark.store import Store\n"
-        "update_report(Store(Path(sys.argv[1]))); sys.exit('torch' in sys.modules)"
+        "from benchmark.paper.assemble import MAKERS\n"
+        "from benchmark.report.update import update_report; from benchmark.store.store import Store\n"
+        "update_report(Store(Path(sys.argv[1])), MAKERS); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT).returncode == 0
     assert (tmp_path / "report.html").is_file()
@@ -340,7 +342,7 @@ def test_a_page_that_cannot_be_built_fails_no_run(tiny: Path, tmp_path: Path, mo
     def broken(*_: object) -> None:
         raise KeyError("90")
 
-    monkeypatch.setattr("benchmark.commands.tables.write_report", broken)
+    monkeypatch.setattr("benchmark.report.update.write_report", broken)
     made = run_here("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path)
     assert made.returncode == 0
     assert "No report: some records of this folder cannot be shown" in made.stdout

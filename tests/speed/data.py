@@ -14,11 +14,11 @@ from tabulate import tabulate
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-from benchmark.config import AugmentConfig
-from benchmark.planner import plan
-from benchmark.sources import Ragged
-from benchmark.tasks import load_task
-from benchmark.trainer import Trainer
+from benchmark.config.load import load_task
+from benchmark.config.task import AugmentConfig
+from benchmark.data.images import Ragged
+from benchmark.jobs.plan import plan
+from benchmark.train.trainer import Trainer
 from methods import Registry
 from tests.speed.timing import (
     CPU,

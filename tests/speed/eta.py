@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 from benchmark.cli import main
-from benchmark.launch import Event
-from benchmark.progress import Watcher
+from benchmark.launch.progress import Watcher
+from benchmark.launch.queue import Event
 from run_all import make_registry
 
-LOG = Path(__file__).resolve().parent.parent / "data" / "eta.csv"
+LOG = Path(__file__).resolve().parent.parent / "expected" / "eta.csv"
 TASK, LABELS, SETTINGS = "gaussians", ("SR", "SAT", "CCL-SC", "DG", "MC-dropout"), ("epochs=20",)
 SEEDS, WORKERS = 2, 2
 FIELDS = ("at", "kind", "job", "values")

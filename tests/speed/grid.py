@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmark import metrics
+from benchmark.measure import metrics
 from tests.conftest import ROOT
 from tests.speed.steps import small_trainer
 from tests.speed.timing import Row, in_turns, median_ratio, seconds

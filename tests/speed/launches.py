@@ -8,14 +8,14 @@ import sys
 import torch
 from tabulate import tabulate
 
-from benchmark.cost import endless_steps
-from benchmark.devices import enter
+from benchmark.config.load import load_task
+from benchmark.data.devices import enter
+from benchmark.data.sources import describe
 from benchmark.doctor.examination import Patient
 from benchmark.doctor.launches import Launches
 from benchmark.doctor.made_up import job_of, noise, own_phase, trainable_labels
-from benchmark.sources import describe
-from benchmark.tasks import load_task
-from benchmark.trainer import Trainer
+from benchmark.forecast.step_times import endless_steps
+from benchmark.train.trainer import Trainer
 from methods import Registry
 from tests.device import load
 from tests.speed.timing import Row, missed

@@ -15,13 +15,13 @@ import torch
 from tabulate import tabulate
 from torch import Tensor
 
-from benchmark.config import TaskConfig
+from benchmark.config.load import load_task
+from benchmark.config.task import TaskConfig
+from benchmark.data.sources import describe
 from benchmark.interface import Batch, Method, Progress, Task
-from benchmark.networks import Network, build_network
-from benchmark.planner import label_owners, resolve_config
-from benchmark.sources import describe
-from benchmark.tasks import load_task
-from benchmark.trainer import OPTIMIZERS, take_step, trained
+from benchmark.jobs.plan import label_owners, resolve_config
+from benchmark.train.networks import Network, build_network
+from benchmark.train.trainer import OPTIMIZERS, take_step, trained_parameters
 from methods import Registry
 from methods._memory import ContrastiveMemory
 
@@ -93,7 +93,7 @@ def make_runner(task: TaskConfig, label: str, owner: str, registry: Registry) ->
     views = tuple(torch.randn(task.batch_size, *facts.shape) for _ in range(method.num_views))
     labels = torch.arange(task.batch_size) % facts.num_classes
     batch = Batch(views, labels, torch.arange(task.batch_size))
-    return Runner(method, OPTIMIZERS[task.optimizer.name](trained(method), task.optimizer), batch)
+    return Runner(method, OPTIMIZERS[task.optimizer.name](trained_parameters(method), task.optimizer), batch)
 
 
 def price_of_a_pass(runner: Runner) -> float:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from tabulate import tabulate
 
-from benchmark.store import HISTORY, Store, folder_of
+from benchmark.store.store import HISTORY, Store, folder_of
 from tests.conftest import ROOT
 from tests.speed.grid import made_record
 from tests.speed.timing import Row, missed

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 from torch.utils.data import DataLoader
 
+from benchmark.config.load import load_task
 from benchmark.interface import Batch
-from benchmark.planner import label_owners, plan
-from benchmark.tasks import load_task
-from benchmark.trainer import OPTIMIZERS, State, Trainer
+from benchmark.jobs.plan import label_owners, plan
+from benchmark.train.trainer import OPTIMIZERS, State, Trainer
 from methods import Registry
 from methods._contrastive import csc_loss
 from methods._queues import Keys

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmark.data import DataSet, Split
+from benchmark.data.dataset import DataSet, Split
+from benchmark.data.images import Images, Pictures
+from benchmark.data.residency import place_on_device
 from benchmark.interface import Batch
-from benchmark.pixels import place
-from benchmark.sources import Images, Pictures
 
 CPU = torch.device("cpu")
 PLENTY = 10**12
@@ -76,7 +76,7 @@ def noise(count: int) -> np.ndarray:
 
 def data_set(pictures: Pictures, rows: np.ndarray, shape: tuple[int, int, int], budget: int) -> DataSet:
     labels = np.arange(len(rows)) % 10
-    pixels = place([Images(pictures, labels, rows)], CPU, budget)[0]
+    pixels = place_on_device([Images(pictures, labels, rows)], CPU, budget)[0]
     split = Split(pixels, torch.from_numpy(labels), np.arange(len(labels), dtype=np.int32))
     return DataSet(split, None, split, torch.tensor(MEAN), torch.tensor(STD), 10, shape, None, "")
 

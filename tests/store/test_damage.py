@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark.files import Damaged
-from benchmark.jobs import Job
-from benchmark.learning import read_curve
-from benchmark.planner import plan
-from benchmark.pulse import Interrupted
-from benchmark.runner import Context, run_job
-from benchmark.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
-from benchmark.tasks import load_task
-from benchmark.trunks import share_warmups
+from benchmark.base.files import Damaged
+from benchmark.config.load import load_task
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.jobs.shared_warmup import share_warmups
+from benchmark.store.curves import read_curve
+from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
+from benchmark.train.pulse import Interrupted
+from benchmark.train.run_job import Context, run_job
 from methods import Registry
 from tests.conftest import NOWHERE, TINY, data_hash, run_here
-from tests.test_diverged import DIVERGING
-from tests.test_tables import MANIFEST, fill, record
+from tests.tables.test_build import MANIFEST, fill, record
+from tests.train.test_diverged import DIVERGING
 
 CPU = torch.device("cpu")
 REGISTRY = Registry()

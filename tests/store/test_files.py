@@ -13,19 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark.cache import Folders, find, name_of
-from benchmark.columns import load_columns
-from benchmark.data import divide, load
-from benchmark.ledger import Trial, add_to_ledger
-from benchmark.prediction import Evidence, Prediction
-from benchmark.published import load_tables, table_manifest
-from benchmark.store import Store
-from benchmark.tables import complete
-from benchmark.tasks import load_task
-from benchmark.tidy import HEADING, runs_csv
+from benchmark.config.load import load_task
+from benchmark.data.cache import Folders, cache_name
+from benchmark.data.cache_build import open_cache
+from benchmark.data.dataset import divide, load
+from benchmark.measure.prediction import Evidence, Prediction
+from benchmark.paper.table_files import load_tables, table_manifest
+from benchmark.store.store import Store
+from benchmark.tables.build import with_defaults
+from benchmark.tables.columns import load_columns
+from benchmark.tables.render.runs_csv import HEADING, runs_csv
+from benchmark.tune.ledger import Trial, add_to_ledger
 from tests.conftest import NOWHERE, ROOT, TINY, run_here
 from tests.image_sets import write_celeba
-from tests.test_tables import many_columns
+from tests.tables.test_build import many_columns
 
 LEAVES = (
     "identity", "class_coverage", "checksums", "provenance", "facts", "bound", "oracle", "standard", "modified",
@@ -118,7 +119,7 @@ def test_runs_are_what_the_records_say(results: Path) -> None:
 
 def test_runs_that_diverged_are_there_without_a_measure(tmp_path: Path) -> None:
     manifest, store = many_columns(tmp_path)
-    manifest = {**complete(manifest), "modified": ""}
+    manifest = {**with_defaults(manifest), "modified": ""}
     lines = list(csv.DictReader(io.StringIO(runs_csv(manifest, load_columns(manifest, store)))))
     assert [(line["label"], line["seed"]) for line in lines if line["measure"] == "diverged"] == [("Theirs", "4")]
     assert "oracle" not in {line["label"] for line in lines}
@@ -147,8 +148,8 @@ def test_predictions_without_ids_stay_readable(tmp_path: Path) -> None:
 def test_a_cache_names_the_files_of_its_images(tmp_path: Path) -> None:
     write_celeba(tmp_path)
     config, folders = load_task("celeba-cpu").data, Folders(tmp_path, tmp_path / "cache")
-    loaded, _ = find(config, folders)
-    folder = folders.cache / name_of(config)
+    loaded, _ = open_cache(config, folders)
+    folder = folders.cache / cache_name(config)
     names = (folder / "test-names.txt").read_text().splitlines()
     assert len(names) == len(set(names)) == len(loaded.test)
     assert all(Path(name).is_file() for name in names)

@@ -8,11 +8,11 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from benchmark import remote
-from benchmark.errors import Unreachable, UserError
-from benchmark.remote import Mirror, copy_of, open_place, place
+from benchmark.base.errors import Unreachable, UserError
+from benchmark.store import mirror
+from benchmark.store.mirror import Mirror, folder_or_url, local_copy, open_remote
 from tests.conftest import run_here
-from tests.test_damage import contents
+from tests.store.test_damage import contents
 
 URL = "memory://bucket/run"
 
@@ -25,7 +25,7 @@ def another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
 
     move("first")
-    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(mirror, "PAUSES", (0.0, 0.0))
     yield move
     fsspec.filesystem("memory").store.clear()
 
@@ -38,7 +38,7 @@ def write(folder: Path, **texts: str) -> None:
 
 
 def texts(folder: Path) -> dict[str, str]:
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != remote.NOTES)
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != mirror.NOTES)
     return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
 
 
@@ -110,7 +110,7 @@ def test_records_go_last_and_a_network_that_fails_for_a_moment_costs_nothing(
 ) -> None:
     here, there = mirrors(tmp_path)
     write(here.local, a__record_json="1", b__log="2", b__record_json="3", z="4")
-    system, _ = here.place
+    system, _ = here.remote
     brought, real = [], type(system).pipe_file
 
     def flaky(self: object, path: str, content: bytes) -> None:
@@ -141,7 +141,7 @@ def test_a_grid_goes_on_at_another_machine(
     result = run_here(*words, "--results", URL)
     assert result.returncode == 0
     assert "8 jobs, 4 done already" in result.stderr
-    assert contents(copy_of(URL)) == contents(tmp_path / "local")
+    assert contents(local_copy(URL)) == contents(tmp_path / "local")
     another_machine("third")
     shown = run_here("tables", "--results", URL)
     assert shown.returncode == 0
@@ -157,14 +157,14 @@ def test_an_end_without_network_keeps_everything_here(
 
     words = ["--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", URL]
     with monkeypatch.context() as without:
-        without.setattr(Mirror, "bring", no_route)
+        without.setattr(Mirror, "upload", no_route)
         result = run_here(*words)
     assert result.returncode == 1
     assert "no route" in result.stderr.splitlines()[-1]
-    assert f"all is kept in '{copy_of(URL)}', the same command brings it there" in result.stderr
+    assert f"all is kept in '{local_copy(URL)}', the same command brings it there" in result.stderr
     assert "going on, and trying again later" in result.stderr
     assert "1 job, 1 done already" in run_here(*words).stderr
-    assert any(path.endswith("record.json") for path in open_place(URL)[0].find("/bucket"))
+    assert any(path.endswith("record.json") for path in open_remote(URL)[0].find("/bucket"))
 
 
 @pytest.mark.parametrize(
@@ -187,11 +187,11 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", absent)
     with pytest.raises(UserError, match="Install s3fs"):
-        open_place("s3://x")
+        open_remote("s3://x")
 
 
 def test_folders_and_urls() -> None:
-    assert place("s3://bucket/run/") == "s3://bucket/run"
-    assert place("runs/first") == Path("runs/first")
-    assert copy_of("s3://a/b") != copy_of("s3://a-b")
-    assert os.sep not in copy_of("s3://a/b").name
+    assert folder_or_url("s3://bucket/run/") == "s3://bucket/run"
+    assert folder_or_url("runs/first") == Path("runs/first")
+    assert local_copy("s3://a/b") != local_copy("s3://a-b")
+    assert os.sep not in local_copy("s3://a/b").name

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 import methods
-from benchmark.code import CORE, DECIDING, code_hash, essence
-from benchmark.runner import Context, run_job
-from benchmark.stale import installed_torch, reasons
-from benchmark.store import STALE_RECORD, Store
+from benchmark.jobs.code_version import CORE, DECIDING, INDIFFERENT, code_hash, deciding_files, essence
+from benchmark.jobs.same_code import SAME_CODE
+from benchmark.store.stale import installed_torch, stale_reasons
+from benchmark.store.store import STALE_RECORD, Store
+from benchmark.train.run_job import Context, run_job
 from methods import FOLDER, sources
 from tests.conftest import NOWHERE, TINY, run_here
-from tests.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
+from tests.store.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
 
 BY_CODE, BY_TORCH = {"codes": ["other"]}, {"environments": ["torch 1.0.0, AVX2, cpu, 1 thread(s)"]}
 
@@ -95,7 +96,7 @@ def test_a_checkpoint_of_another(
         stopped_after(replace(job, code="other") if other == "code" else job, context, 2)
     assert trained(job, context) == left
     record = context.store.read_record(job.folder)
-    assert bool(reasons(record, job.code, installed_torch())) == (not only_fresh)
+    assert bool(stale_reasons(record, job.code, installed_torch())) == (not only_fresh)
 
 
 def test_a_run_that_diverged_is_done_again_by_other_code(tiny: Path, tmp_path: Path) -> None:
@@ -118,8 +119,8 @@ def test_a_trunks_code_is_part_of_its_childrens(tiny: Path) -> None:
 
 
 def test_what_is_not_known_is_not_held_against_a_record() -> None:
-    assert not reasons({"provenance": {}}, "code", "2.0")
-    assert not reasons({"provenance": BY_CODE | BY_TORCH}, "", "")
+    assert not stale_reasons({"provenance": {}}, "code", "2.0")
+    assert not stale_reasons({"provenance": BY_CODE | BY_TORCH}, "", "")
 
 
 def test_only_what_a_program_does_counts() -> None:
@@ -156,17 +157,34 @@ def test_a_shared_part_counts_for_those_that_import_it(tmp_path: Path, monkeypat
     assert changed == {"ccl_sc", "ccl_sc_sat_em"}
 
 
-NEVER_DECIDING = {
-    "ahead", "cache", "code", "config", "devices", "errors", "files", "jobs", "learning", "names",
-    "onlooker", "provenance", "published", "pulse", "recipe", "schema", "sources", "stale", "store", "units",
-}  # fmt: skip
-"""Used in training, but a job's id or its data's hash says what they gave, or they only store and tell."""
+def test_where_code_lies_does_not_count() -> None:
+    """A module may move: what is imported from this suite, and how, is no part of what a program does."""
+    here = b"from benchmark.base.units import counted\nimport numpy\n\ndef f(x):\n    return counted(x)\n"
+    there = b"import numpy\n\ndef f(x):\n    from benchmark.elsewhere import counted\n    return counted(x)\n"
+    assert code_hash([here]) == code_hash([there])
+    assert code_hash([here]) != code_hash([here.replace(b"numpy", b"scipy")])
+
+
+def test_code_that_computes_the_same_goes_by_its_earlier_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = b"def f(x):\n    return x + 1\n", b"def plus_one(x):\n    return x + 1\n"
+    monkeypatch.setitem(SAME_CODE, code_hash([new]), code_hash([old]))
+    assert code_hash([new]) == code_hash([old])
+    assert code_hash([new + b"A = 1\n"]) != code_hash([old])
+
+
+BESIDE = {"base", "config", "interface", "jobs", "store"}
+"""Packages that training uses, but a job's id says what they gave, or they only store and tell."""
 
 
 def test_whatever_training_uses_is_known_to_decide_or_not_to() -> None:
-    texts = [(CORE / f"{name}.py").read_text() for name in DECIDING]
-    used = {name for text in texts for name in re.findall(r"^ *from benchmark\.(\w+)", text, re.MULTILINE)}
-    assert used - set(DECIDING) == NEVER_DECIDING
+    files = deciding_files()
+    used = {name for path in files for name in re.findall(r"^ *from benchmark\.(\w+)", path.read_text(), re.MULTILINE)}
+    assert used - set(DECIDING) == BESIDE
+    for package, names in INDIFFERENT.items():
+        assert names <= {path.stem for path in (CORE / package).glob("*.py")}
+    decide = {path.relative_to(CORE).with_suffix("").as_posix() for path in files}
+    assert {"interface", "data/augment", "measure/metrics", "train/trainer"} <= decide
+    assert not decide & {"train/bound", "measure/statistics", "data/cache"}
 
 
 def test_a_resumed_job_is_the_same_whatever_the_code_says(tiny: Path, tmp_path: Path) -> None:

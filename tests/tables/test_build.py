@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark import latex, render
-from benchmark.errors import UserError
-from benchmark.store import Store, folder_of
-from benchmark.tables import select
+from benchmark.base.errors import UserError
+from benchmark.store.store import Store, folder_of
+from benchmark.tables import render
+from benchmark.tables.build import select
+from benchmark.tables.render import latex
 from tests.conftest import tables_of
 
 COVERAGES = [100, 50]
@@ -246,7 +247,7 @@ def test_latex_has_a_short_caption_a_label_and_the_meaning_as_a_note(store: Stor
 def test_latex_of_many_methods_is_several_tables_that_fit(store: Store) -> None:
     entries = [{**MANIFEST["entries"][0], "label": f"Method {index}"} for index in range(10)]
     wide = {**MANIFEST, "entries": entries, "reference": "Method 3", "coverages": [100, 50] * 7}
-    (risk, _) = latex.labelled(tables_of(wide, store), "toy")
+    (risk, _) = latex.with_labels(tables_of(wide, store), "toy")
     text = latex.table_text(risk)
     parts = text.count(r"\begin{table*}")
     assert parts > 1

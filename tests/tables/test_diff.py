@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from benchmark.diff import compare_folders
-from benchmark.store import Store, folder_of
+from benchmark.store.store import Store, folder_of
+from benchmark.tables.diff import compare_folders
 from tests.conftest import run_here
-from tests.test_tables import MANIFEST, record
+from tests.tables.test_build import MANIFEST, record
 
 
 def make(root: Path, risks: list[float], job: str = "id", label: str = "Ours", **extra: Any) -> Store:
@@ -152,8 +152,8 @@ def test_percentiles_of_an_older_version_are_no_move(tmp_path: Path) -> None:
             run = record(seed, {"SR": (0.1, 0.01)})
             run["scores"]["SR"] |= {"percentile_risk": [0.2 if new else 0.1] * 201, **new}
             store.write_record(folder_of("toy", "ours", "id", seed), run)
-    assert compare_folders(Store(tmp_path / "a"), Store(tmp_path / "b")).equal_runs == 5
-    assert compare_folders(Store(tmp_path / "b"), Store(tmp_path / "b")).equal_runs == 5
+    assert compare_folders(Store(tmp_path / "a"), Store(tmp_path / "b")).count_runs("equal") == 5
+    assert compare_folders(Store(tmp_path / "b"), Store(tmp_path / "b")).count_runs("equal") == 5
 
 
 def test_another_score_in_the_first_place_is_no_move(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.errors import UserError
-from benchmark.explain import explain
-from benchmark.store import Store, folder_of
+from benchmark.base.errors import UserError
+from benchmark.store.store import Store, folder_of
+from benchmark.tables.explain import explain
 from tests.conftest import run_here, tables_of
-from tests.test_tables import MANIFEST, fill, record
+from tests.tables.test_build import MANIFEST, fill, record
 
 
 @pytest.fixture

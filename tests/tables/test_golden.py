@@ -1,4 +1,4 @@
-"""Every renderer against files that a person has looked at. After a meant change: python -m tests.test_golden"""
+"""Every renderer against files that a person has looked at. After a meant change: python -m tests.tables.test_golden"""
 
 import sys
 import tempfile
@@ -6,30 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from benchmark import latex, render
-from benchmark.audit import audit
-from benchmark.cells import Table
-from benchmark.columns import load_columns
-from benchmark.ledger import Trial, add_to_ledger, ledger_sheets
-from benchmark.published import load_tables
-from benchmark.settings import settings_sheets
-from benchmark.sheet import Sheet
-from benchmark.significance import build_statistics
-from benchmark.tables import build_tables, complete
-from benchmark.verdicts import build_companion
+from benchmark.paper.audit import audit
+from benchmark.paper.companion import build_companion
+from benchmark.paper.settings_tables import settings_sheets
+from benchmark.paper.table_files import load_tables
+from benchmark.tables import render
+from benchmark.tables.build import build_tables, with_defaults
+from benchmark.tables.columns import load_columns
+from benchmark.tables.model import Sheet, Table
+from benchmark.tables.render import latex
+from benchmark.tables.statistics import build_statistics
+from benchmark.tune.ledger import Trial, add_to_ledger, ledger_sheets
 from methods import Registry
-from tests.conftest import tables_of
-from tests.test_published import published_as_runs
-from tests.test_tables import many_columns
+from tests.conftest import ROOT, tables_of
+from tests.paper.test_table_files import published_as_runs
+from tests.tables.test_build import many_columns
 
-GOLDEN = Path(__file__).parent / "data" / "golden"
+GOLDEN = ROOT / "tests" / "expected" / "golden"
 FORMS = {"md": render.markdown, "tex": latex.document, "csv": render.csv}
 
 
 def made(folder: Path) -> dict[str, list[Table | Sheet]]:
     """By name of the golden file."""
     manifest, store = many_columns(folder)
-    manifest = complete(manifest)
+    manifest = with_defaults(manifest)
     columns = load_columns(manifest, store)
     (imagenet,) = load_tables(["imagenet"])
     shown = published_as_runs(imagenet, store)

@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from benchmark import latex
-from benchmark.assemble import assemble
-from benchmark.audit import audit
-from benchmark.cells import Table
-from benchmark.columns import load_columns
-from benchmark.ledger import Trial, add_to_ledger, ledger_sheets
-from benchmark.published import load_tables
-from benchmark.settings import settings_sheets
-from benchmark.significance import build_statistics
-from benchmark.store import Store
-from benchmark.tables import complete
-from benchmark.tasks import load_task
-from benchmark.verdicts import build_companion
+from benchmark.config.load import load_task
+from benchmark.paper.audit import audit
+from benchmark.paper.companion import build_companion
+from benchmark.paper.settings_tables import settings_sheets
+from benchmark.paper.table_files import load_tables
+from benchmark.store.store import Store
+from benchmark.tables.assemble import assemble
+from benchmark.tables.build import with_defaults
+from benchmark.tables.columns import load_columns
+from benchmark.tables.model import Table
+from benchmark.tables.render import latex
+from benchmark.tables.statistics import build_statistics
+from benchmark.tune.ledger import Trial, add_to_ledger, ledger_sheets
 from methods import Registry
 from tests.conftest import tables_of
-from tests.test_published import published_as_runs
-from tests.test_tables import MANIFEST, fill, many_columns, record
+from tests.paper.test_table_files import published_as_runs
+from tests.tables.test_build import MANIFEST, fill, many_columns, record
 
 pytestmark = pytest.mark.latex
 
@@ -49,7 +49,7 @@ def test_tables_and_statistics_of_a_task(tmp_path: Path) -> None:
     manifest, store = many_columns(tmp_path / "results")
     log = compile_latex(latex.document(tables_of(manifest, store)), tmp_path, "tables")
     assert pages(log) >= 1
-    manifest = complete(manifest)
+    manifest = with_defaults(manifest)
     statistics = build_statistics(manifest, load_columns(manifest, store))
     assert len(statistics) >= 5
     compile_latex(latex.document(statistics), tmp_path, "statistics")

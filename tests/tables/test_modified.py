@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from benchmark.assemble import assemble
-from benchmark.commands.tables import write_tables
-from benchmark.errors import UserError
-from benchmark.explain import explain
-from benchmark.modified import modified_text
-from benchmark.plots.runs import load_runs
-from benchmark.recipe import FIELDS, NEUTRAL, flat, recipe_differences, recipe_of, recipe_text
+from benchmark.base.errors import UserError
+from benchmark.base.schema import identity
+from benchmark.config.load import CONFIG_DIR, load_task
+from benchmark.config.recipe import FIELDS, NEUTRAL, flatten, recipe_differences, recipe_of, recipe_text
+from benchmark.figures.runs import load_runs
 from benchmark.report.page import build_page, make_part
-from benchmark.schema import identity
-from benchmark.store import Store
-from benchmark.tasks import CONFIG_DIR, load_task
+from benchmark.store.store import Store
+from benchmark.tables.assemble import assemble
+from benchmark.tables.explain import explain
+from benchmark.tables.modified import modified_text
+from benchmark.tables.render.write import write_tables
 from tests.conftest import run_here
-from tests.test_tables import MANIFEST, fill, record
+from tests.tables.test_build import MANIFEST, fill, record
 
 CHANGES = [
     ("epochs=1", {"epochs": (20, 1)}),
@@ -42,7 +42,7 @@ def test_what_a_record_leaves_out_is_neutral() -> None:
         own: Any = task
         for part in name.split("."):
             own = getattr(own, part)
-        assert (name in flat(recipe_of(task))) == (identity(own) != value), name
+        assert (name in flatten(recipe_of(task))) == (identity(own) != value), name
 
 
 def test_a_recipe_in_words() -> None:
@@ -72,7 +72,7 @@ def test_every_place_tells(tmp_path: Path) -> None:
     said = "Modified: epochs = 1 (task file: 20)."
     shown = assemble(manifest, store)
     assert all(said in table.notes for table in (*shown.tables, *shown.statistics))
-    for path in write_tables(shown, store, show=False):
+    for path in write_tables(shown, store.root, show=False):
         assert "epochs = 1 (task file: 20)" in path.read_text(encoding="utf-8"), path
     assert shown.title == f"{MANIFEST['title']} (modified)"
     assert said in explain(manifest, "ours", 50, store)

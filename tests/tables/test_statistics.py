@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark import latex, render
-from benchmark.columns import load_columns
-from benchmark.metrics import (
+from benchmark.measure.metrics import (
     augrc,
     augrc_of,
     curve,
@@ -18,15 +16,18 @@ from benchmark.metrics import (
     selective_risk,
     split_gain,
 )
-from benchmark.sheet import Sheet
-from benchmark.significance import build_statistics
-from benchmark.store import Store, folder_of
-from benchmark.tables import complete
-from tests.test_tables import MANIFEST, fill, record, store  # noqa: F401
+from benchmark.store.store import Store, folder_of
+from benchmark.tables import render
+from benchmark.tables.build import with_defaults
+from benchmark.tables.columns import load_columns
+from benchmark.tables.model import Sheet
+from benchmark.tables.render import latex
+from benchmark.tables.statistics import build_statistics
+from tests.tables.test_build import MANIFEST, fill, record, store  # noqa: F401
 
 
 def sheets_of(manifest: dict[str, Any], results: Store) -> dict[str, Sheet]:
-    manifest = complete(manifest)
+    manifest = with_defaults(manifest)
     return {sheet.name: sheet for sheet in build_statistics(manifest, load_columns(manifest, results))}
 
 

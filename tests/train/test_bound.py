@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark.bound import ClassMoments, follow, generalisation_bound, margin_hinge, selective_loss
-from benchmark.config import BoundConfig
-from benchmark.data import prepare
-from benchmark.planner import plan
-from benchmark.plots import bound
-from benchmark.plots.runs import load_runs
-from benchmark.plots.style import NotDrawn, house_style
-from benchmark.store import Store
-from benchmark.tasks import load_task
-from benchmark.trainer import Trainer, network_of
+from benchmark.config.load import load_task
+from benchmark.config.task import BoundConfig
+from benchmark.data.dataset import prepare
+from benchmark.figures import bound
+from benchmark.figures.runs import load_runs
+from benchmark.figures.style import NotDrawn, house_style
+from benchmark.jobs.plan import plan
+from benchmark.store.store import Store
+from benchmark.train.bound import ClassMoments, generalisation_bound, margin_hinge, measure_bound, selective_loss
+from benchmark.train.trainer import Trainer, network_of
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, data_hash, run_here
 
@@ -107,7 +107,7 @@ def test_what_is_followed_is_that_of_the_formulas(tiny: Path) -> None:
     method = trainer.start().method
     network = network_of(method)
     method.train()
-    found = follow(method, network, data, 64, ODD)
+    found = measure_bound(method, network, data, 64, ODD)
     network.eval()
     outputs = {}
     for name, split in (("train", data.train), ("test", data.test)):

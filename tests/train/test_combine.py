@@ -10,19 +10,19 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from benchmark.devices import DEFAULTS
-from benchmark.errors import UserError
-from benchmark.evaluate import measure
-from benchmark.jobs import Entry, Suite
-from benchmark.names import name_at
-from benchmark.planner import plan
-from benchmark.runner import Context, run_job
-from benchmark.sources import describe
-from benchmark.store import Store, at_epoch
-from benchmark.tasks import load_task
+from benchmark.base.errors import UserError
+from benchmark.config.load import load_task
+from benchmark.data.devices import DEFAULTS
+from benchmark.data.sources import describe
+from benchmark.jobs.plan import plan
+from benchmark.jobs.suite import Entry, Suite
+from benchmark.measure.evaluate import measure
+from benchmark.measure.labels import name_at
+from benchmark.store.store import Store, at_epoch
+from benchmark.train.run_job import Context, run_job
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here, tables_of
-from tests.test_grid import files, predictions_and_tables
+from tests.launch.test_grid import files, predictions_and_tables
 
 CPU = torch.device("cpu")
 LABELS = ["sr", "mc-dropout", "deep-ensemble", "snapshot-ensemble", "temperature-scaling", "selectivenet"]
@@ -81,7 +81,7 @@ def test_what_needs_validation_images_has_a_reason_without_them(tiny: Path, regi
 
 
 def test_a_recipe_that_cannot_be_is_refused_in_one_line(tiny: Path, registry: Registry) -> None:
-    from benchmark.planner import changed_recipe
+    from benchmark.jobs.plan import changed_recipe
 
     task = load_task(str(tiny))
     with pytest.raises(UserError, match="recipe of X"):
@@ -358,7 +358,7 @@ def test_a_plan_counts_what_must_be_trained_again(tiny: Path, tmp_path: Path) ->
 
 
 def test_held_out_test_images_are_drawn_by_the_seed(tiny: Path, tmp_path: Path, registry: Registry) -> None:
-    from benchmark.data import prepare
+    from benchmark.data.dataset import prepare
 
     task = load_task(str(tiny), ["data.test_holdout=50"])
     sets = [prepare(task.data, NOWHERE, seed, CPU, PLENTY) for seed in (0, 0, 1)]

@@ -11,20 +11,20 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from benchmark import trainer as trainer_module
-from benchmark.data import prepare
-from benchmark.devices import choose_devices
-from benchmark.errors import UserError
-from benchmark.networks import Network
-from benchmark.pulse import Interrupted
-from benchmark.ranks import ALONE, Ranks, Team, each_tensor, parts_of
-from benchmark.runner import Context, run_job
-from benchmark.store import Store
-from benchmark.torchrun import run_on_ranks
-from benchmark.trainer import Trainer
+from benchmark.base.errors import UserError
+from benchmark.data.dataset import prepare
+from benchmark.data.devices import choose_devices
+from benchmark.launch.torchrun import run_on_ranks
+from benchmark.store.store import Store
+from benchmark.train import trainer as trainer_module
+from benchmark.train.distributed import ALONE, Ranks, Team, each_tensor, parts_of
+from benchmark.train.networks import Network
+from benchmark.train.pulse import Interrupted
+from benchmark.train.run_job import Context, run_job
+from benchmark.train.trainer import Trainer
 from tests.conftest import NOWHERE, PLENTY, TINY, pretend_gpus, run_all, run_here
-from tests.test_crash import Stage, finish
-from tests.test_damage import CPU, REGISTRY, make_jobs, trained
+from tests.launch.test_crash import Stage, finish
+from tests.store.test_damage import CPU, REGISTRY, make_jobs, trained
 
 LABELS = ["SR", "SAT", "CCL-SC"]
 EXACT = {"epochs": "6", "eval_batch_size": "70"}
@@ -70,8 +70,8 @@ def be_one_of_two(rank: int, task: Path, folder: Path) -> None:
     team = Team(rank, 2)
     found = trained_states(task, team)
     uneven = torch.arange(3 + rank, dtype=torch.float32)[:, None] + 10 * rank
-    found["gathered"] = team.gather(uneven, [3, 4]), team.gather(uneven > 1, [2, 0])
-    found["told"] = team.told(f"rank {rank}")
+    found["gathered"] = team.gather_rows(uneven, [3, 4]), team.gather_rows(uneven > 1, [2, 0])
+    found["broadcast"] = team.broadcast(f"rank {rank}")
     torch.save(found, folder / f"{rank}.pt")
     dist.destroy_process_group()
 
@@ -122,7 +122,7 @@ def test_gathered_rows_are_in_order_and_all_hear_the_first(three: list[dict[str,
         assert numbers[:, 0].tolist() == [0, 1, 2, 10, 11, 12, 13]
         assert flags[:, 0].tolist() == [False, False], "the second rank's do not count"
         assert flags.dtype == torch.bool
-        assert found["told"] == "rank 0"
+        assert found["broadcast"] == "rank 0"
 
 
 @pytest.mark.parametrize("size", [2, 3, 8])
@@ -150,7 +150,7 @@ def test_parts_of_a_batch_are_cut_from_the_whole(tiny: Path) -> None:
 
 def test_batches_to_predict_are_dealt_once() -> None:
     for count in range(1, 9):
-        dealt = Counter(index for rank in range(3) for index in Team(rank, 3).dealt(count))
+        dealt = Counter(index for rank in range(3) for index in Team(rank, 3).my_batches(count))
         assert all(dealt[index] == 1 for index in range(1, count))
         assert dealt[0] == 1 + max(0, 3 - count), "by ranks that have none, and it does not count"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_all, run_here
-from tests.test_grid import files
+from tests.launch.test_grid import files
 
 DIVERGING = '''
 """Cross-entropy times BAD."""

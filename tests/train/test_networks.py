@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from benchmark.config import NetworkConfig, TaskConfig
-from benchmark.data import facts_of
-from benchmark.errors import UserError
-from benchmark.networks import Network, build_network
-from benchmark.planner import resolve_config
-from benchmark.tasks import load_task
-from benchmark.trainer import learning_rate
+from benchmark.base.errors import UserError
+from benchmark.config.load import load_task
+from benchmark.config.task import NetworkConfig, TaskConfig
+from benchmark.data.dataset import facts_of
+from benchmark.jobs.plan import resolve_config
+from benchmark.train.networks import Network, build_network
+from benchmark.train.trainer import learning_rate
 from methods import Registry
 
 

@@ -6,18 +6,19 @@ from typing import Any
 import pytest
 import torch
 
-from benchmark import devices
-from benchmark.config import NetworkConfig
-from benchmark.devices import choose_devices
-from benchmark.errors import UserError
-from benchmark.jobs import Job
-from benchmark.networks import Network, build_network
-from benchmark.planner import plan
-from benchmark.runner import Context, run_job
-from benchmark.tasks import load_task
+from benchmark.base.errors import UserError
+from benchmark.config.load import load_task
+from benchmark.config.task import NetworkConfig
+from benchmark.data import devices
+from benchmark.data.devices import choose_devices
+from benchmark.jobs.job import Job
+from benchmark.jobs.plan import plan
+from benchmark.launch.suites import SuiteMaker
+from benchmark.train.networks import Network, build_network
+from benchmark.train.run_job import Context, run_job
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash, pretend_gpus, run_here
-from tests.test_trunks import results_of
+from tests.jobs.test_shared_warmup import results_of
 
 CPU = torch.device("cpu")
 REGISTRY = Registry()
@@ -105,11 +106,12 @@ def test_branched_equals_unbranched_in_half_precision(tiny: Path, tmp_path: Path
 def planned(*flags: str) -> dict[str, Any]:
     import argparse
 
-    from benchmark.commands.options import add_speed, read_tasks
+    from benchmark.commands.options import add_speed, speed_settings
 
     parser = argparse.ArgumentParser()
     add_speed(parser)
-    (task,) = read_tasks(["digits"], parser.parse_args(["--device", "cpu", *flags]))
+    maker = SuiteMaker(Registry(), NOWHERE, "cpu", speed=speed_settings(parser.parse_args(flags)))
+    (task,) = maker.read_tasks(["digits"])
     return {name: getattr(task, name) for name in ("channels_last", "amp", "compile")}
 
 

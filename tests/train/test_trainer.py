@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmark.config import ScheduleConfig
-from benchmark.data import prepare
-from benchmark.files import HOST
+from benchmark.base.files import HOST
+from benchmark.config.load import load_task
+from benchmark.config.task import ScheduleConfig
+from benchmark.data.dataset import prepare
 from benchmark.interface import Batch, Method, Progress, Step, Validation
-from benchmark.jobs import Job, Methods
-from benchmark.planner import plan
-from benchmark.prediction import Prediction
-from benchmark.runner import Context, run_job
-from benchmark.store import CHECKPOINT, CHECKPOINT_BEFORE, PREDICTION, Store
-from benchmark.tasks import load_task
-from benchmark.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain
+from benchmark.jobs.job import Job, Methods
+from benchmark.jobs.plan import plan
+from benchmark.measure.prediction import Prediction
+from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, PREDICTION, Store
+from benchmark.train.run_job import Context, run_job
+from benchmark.train.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, data_hash
 
@@ -221,7 +221,7 @@ def test_resuming_elsewhere_is_allowed_and_recorded(
 
     with pytest.raises(KeyboardInterrupt):
         run_job(job, context, CPU, stop)
-    monkeypatch.setattr("benchmark.checkpoints.environment", lambda *_: "another machine")
+    monkeypatch.setattr("benchmark.train.accounting.environment", lambda *_: "another machine")
     run_job(job, context, CPU, lambda values: None)
     assert len(context.store.read_record(job.folder)["provenance"]["environments"]) == 2
 
@@ -269,7 +269,7 @@ def test_best_checkpoint_is_the_earliest_with_the_best_validation_accuracy(tiny:
         states.append({k: v.clone() for k, v in state.method.state_dict().items()})
     best = accuracies.index(max(accuracies))
     assert state.best["epoch"] == best
-    chosen = trainer.chosen(state).state_dict()
+    chosen = trainer.tested_method(state).state_dict()
     assert all(torch.equal(chosen[name], states[best][name]) for name in chosen)
 
 

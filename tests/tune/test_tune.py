@@ -8,29 +8,38 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmark.config import TaskConfig
-from benchmark.data import divide, load
-from benchmark.errors import UserError
-from benchmark.former import before_held_out
-from benchmark.jobs import PREDICTION_HELD_OUT
-from benchmark.ledger import Choice, Trial, add_to_ledger, choices_of, choose, ledger_sheets, trials_of, tuned_tasks
-from benchmark.metrics import aurc
-from benchmark.planner import Planner, label_owners, resolve_config
-from benchmark.scores import softmax_response
-from benchmark.store import Store
-from benchmark.tasks import load_task, task_names
-from benchmark.tuning import Tried, find_grid, make_trials, read_grid, without_idle_validation
+from benchmark.base.errors import UserError
+from benchmark.config.load import load_task, task_names
+from benchmark.config.task import TaskConfig
+from benchmark.data.dataset import divide, load
+from benchmark.jobs.earlier_ids import before_held_out
+from benchmark.jobs.job import PREDICTION_HELD_OUT
+from benchmark.jobs.plan import Planner, label_owners, resolve_config
+from benchmark.measure.metrics import aurc
+from benchmark.measure.scores import softmax_response
+from benchmark.store.store import Store
+from benchmark.tune.ledger import (
+    Choice,
+    Trial,
+    add_to_ledger,
+    choices_of,
+    choose,
+    ledger_sheets,
+    trials_of,
+    tuned_tasks,
+)
+from benchmark.tune.search import PlannedTrial, find_grid, make_trials, read_grid, without_idle_validation
 from methods import Registry
-from tests.conftest import NOWHERE, TINY, run_here
+from tests.conftest import NOWHERE, ROOT, TINY, run_here
 from tests.image_sets import write_celeba
 
-PAPER = json.loads((Path(__file__).parent / "data" / "paper_settings.json").read_text())
-REFERENCE = Path(__file__).parent.parent / "results" / "reference"
+PAPER = json.loads((ROOT / "tests" / "expected" / "paper_settings.json").read_text())
+REFERENCE = ROOT / "results" / "reference"
 REGISTRY = Registry()
 GRID = "\n[tune.ccl_sc]\nweight = [0.1, 1.0]\nmomentum = [0.9]\n"
 
 
-def tried(task: TaskConfig, label: str, trials: list[dict[str, Any]]) -> list[Tried]:
+def tried(task: TaskConfig, label: str, trials: list[dict[str, Any]]) -> list[PlannedTrial]:
     return make_trials(lambda changes: Planner(task, REGISTRY, "hash", held_out=0.2), REGISTRY, label, trials, [0])
 
 
@@ -272,7 +281,7 @@ def test_a_name_means_one_label() -> None:
 
 def test_an_interrupted_search_is_in_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials are entered before they run, so that those that were given up count too."""
-    from benchmark import launch
+    from benchmark.launch import launch
 
     task, results = tmp_path / "tiny.toml", tmp_path / "results"
     task.write_text(TINY + GRID)

@@ -1,20 +1,18 @@
-"""Where images come from: one file per source, with `describe` (facts, no data needed), `load` and `files`."""
+"""Find the sources of images: one file per source, with `describe` (needs no data), `load` and `files`."""
 
-import hashlib
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmark.config import DataConfig
-from benchmark.errors import UserError
-from benchmark.names import unknown_name
-from benchmark.units import counted
+from benchmark.base.errors import UserError
+from benchmark.base.names import unknown_name
+from benchmark.base.units import counted
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Loaded
 
 SOURCES = {
     "digits": "digits",
@@ -29,148 +27,38 @@ SOURCES = {
     "arrays": "arrays",
 }
 OPTIONAL = ("path", "classes", "folders", "attribute", "cache_size", "test_share", "channels")
-"""Settings that only some sources read; each of those names them in its SETTINGS."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What can be said of a data set before it is there."""
-
-    num_classes: int
-    num_train: int
-    num_test: int
-    shape: tuple[int, int, int]
-    floats: bool = False
-    """Pixels are numbers of any size, not 8-bit values."""
-    download_bytes: int = 0
-    """What would be downloaded where it is not there; 0 = nothing can be."""
-    sha256: str = ""
-    """Of the cache, where it is the same on every machine."""
-
-
-class Pictures(Protocol):
-    """Images (C, H, W) by number: an array (N, C, H, W), images of different sizes, or files still to be decoded."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> NDArray[Any]: ...
-
-
-@dataclass(frozen=True)
-class Ragged:
-    """Images of different sizes, one behind the other in a flat array."""
-
-    flat: NDArray[np.uint8]
-    sizes: NDArray[np.int64]
-    """(N, 2): height and width of each."""
-    channels: int
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """Where each image begins, and at last where all end."""
-        return np.concatenate([[0], np.cumsum(self.channels * self.sizes.prod(axis=1))])
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def __getitem__(self, index: int) -> NDArray[np.uint8]:
-        start, end = self.starts[index : index + 2]
-        return self.flat[start:end].reshape(self.channels, *self.sizes[index])
-
-
-@dataclass(frozen=True)
-class Images:
-    """A part of a data set: pictures, a label for each, and which of them take part."""
-
-    pictures: Pictures
-    labels: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    """Positions in `pictures`; a part of a part shares its pictures."""
-
-    @classmethod
-    def of(cls, pictures: Pictures, labels: NDArray[Any]) -> "Images":
-        return cls(pictures, np.asarray(labels, np.int64), np.arange(len(labels)))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, chosen: NDArray[np.int64]) -> "Images":
-        return Images(self.pictures, self.labels[chosen], self.rows[chosen])
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """The splits, and the exact posterior P(y|x) of the test images where the truth is known."""
-
-    train: Images
-    test: Images
-    posterior: NDArray[np.float64] | None = None
-    val: Images | None = None
-    """The validation split that the data set itself provides, if any."""
-    num_classes: int = 0
-    mean: tuple[float, ...] = ()
-    """Of the training images by channel, where their cache says it."""
-    std: tuple[float, ...] = ()
-
-    def splits(self) -> dict[str, Images]:
-        named = {"train": self.train, "test": self.test, "val": self.val}
-        return {name: images for name, images in named.items() if images is not None}
-
-    def subset(self, num_train: int, num_test: int, num_val: int = 0) -> "Loaded":
-        """Fixed random choices of images, the same for every seed; 0 = all."""
-        test = chosen(len(self.test), num_test)
-        return replace(
-            self,
-            train=self.train.take(chosen(len(self.train), num_train)),
-            test=self.test.take(test),
-            posterior=None if self.posterior is None else self.posterior[test],
-            val=None if self.val is None else self.val.take(chosen(len(self.val), num_val)),
-        )
-
-    def sha256(self) -> str:
-        """Identifies images that lie in memory: machines with equal hashes trained and tested on the same ones."""
-        digest = hashlib.sha256()
-        for images in self.splits().values():
-            for array in (np.asarray(images.pictures), images.labels):
-                digest.update(f"{array.dtype} {array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
-
-
-def chosen(total: int, count: int) -> NDArray[np.int64]:
-    if not count or count >= total:
-        return np.arange(total)
-    return np.sort(np.random.Generator(np.random.PCG64(count)).permutation(total)[:count])
+"""Settings that only some sources read; each source lists its own in SETTINGS."""
 
 
 class Source(Protocol):
     SETTINGS: tuple[str, ...]
     CACHED: bool
-    """Whether its images are decoded into a cache, or made in memory each time."""
+    """Whether its images are decoded into a cache; else they are made in memory each time."""
 
     def describe(self, config: DataConfig) -> Facts: ...
     def load(self, config: DataConfig, data_dir: Path) -> Loaded:
-        """Labels, and arrays or files still to be decoded; downloaded where that is possible and need be."""
+        """Return labels, and arrays or files not yet decoded; download what is missing, where that is possible."""
         ...
 
     def files(self, config: DataConfig, data_dir: Path) -> Sequence[Path]:
-        """What `load` reads, or folders whose date tells that it changed. Only of sources that are cached."""
+        """Return the files that `load` reads, or folders whose date shows a change. Only for cached sources."""
         ...
 
 
 def get_source(config: DataConfig) -> Source:
-    """The module of a source; settings that it would not read are refused."""
+    """Return the module of a source; raise an error for settings that it would not read."""
     if config.source not in SOURCES:
         raise unknown_name(config.source, SOURCES, "data source")
-    source = cast(Source, importlib.import_module(f"benchmark.sources.{SOURCES[config.source]}"))
-    neutral = {field.name: field.default for field in fields(DataConfig)}
+    source = cast(Source, importlib.import_module(f"benchmark.data.sources.{SOURCES[config.source]}"))
+    defaults = {field.name: field.default for field in fields(DataConfig)}
     for name in OPTIONAL:
-        if name not in source.SETTINGS and getattr(config, name) != neutral[name]:
+        if name not in source.SETTINGS and getattr(config, name) != defaults[name]:
             raise UserError(f"data.{name} means nothing to source '{config.source}'; remove it")
     return source
 
 
 def describe(config: DataConfig) -> Facts:
-    """What a source says of itself; settings that contradict it are refused."""
+    """Return the facts of a source; raise an error for settings that contradict them."""
     facts, name = get_source(config).describe(config), config.source
     channels, height, width = facts.shape
     if config.mean and len(config.mean) != channels:
@@ -183,7 +71,7 @@ def describe(config: DataConfig) -> Facts:
 
 
 def check_labels(loaded: Loaded, config: DataConfig) -> None:
-    """Refuses what could not be trained on, before any image is decoded."""
+    """Raise an error if the labels cannot be trained on, before any image is decoded."""
     num_classes, name = describe(config).num_classes, config.path or config.source
     for split, images in loaded.splits().items():
         if not len(images):

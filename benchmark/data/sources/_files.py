@@ -1,4 +1,4 @@
-"""Image files: class folders, sizes and pixels, as torchvision's folder class and PIL transforms would have them."""
+"""Read image files: class folders, sizes and pixels, as torchvision's folder class and PIL transforms do."""
 
 import os
 from collections.abc import Iterator
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from benchmark.config import DataConfig
-from benchmark.errors import UserError, brief
-from benchmark.sources import Images
+from benchmark.base.errors import UserError, brief
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Images
 
 CACHE_TAG = "CACHEDIR.TAG"
-"""Marks a folder of caches, by a convention that backup programs know too."""
+"""The file that marks a folder of caches, a convention that backup programs know too."""
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Files, and what they are decoded to: size × size whatever their shape, or shape kept with that shorter side."""
+    """Image files that are decoded to size × size or, if `keeps_shape`, to their own shape with that shorter side."""
 
     paths: tuple[str, ...]
     channels: int
@@ -32,7 +32,7 @@ class ImageFiles:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> NDArray[np.uint8]:
-        with opened(self.paths[index]) as image:
+        with open_image(self.paths[index]) as image:
             if image.mode.startswith(("I", "F")):
                 raise ValueError("it has more than 8 bits per channel, which would be cut off; convert it to 8 bits")
             coloured = image.convert("RGB" if self.channels == 3 else "L")
@@ -46,11 +46,11 @@ class ImageFiles:
     def take(self, rows: NDArray[np.int64]) -> "ImageFiles":
         return replace(self, paths=tuple(self.paths[row] for row in rows))
 
-    def measured(self) -> NDArray[np.int64]:
-        """Height and width of each image once decoded, read from its header."""
+    def read_sizes(self) -> NDArray[np.int64]:
+        """Return height and width of each decoded image, read from the file's header."""
         sizes = []
         for path in self.paths:
-            with opened(path) as image:
+            with open_image(path) as image:
                 sizes.append(self.decoded_size(*image.size))
         return np.array(sizes, np.int64)
 
@@ -63,11 +63,11 @@ class ImageFiles:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Image.Image]:
-    """PIL's image of a file; whatever is wrong with it is said in one line that names the file."""
+def open_image(path: str) -> Iterator[Image.Image]:
+    """Open a file as a PIL image; any failure becomes an error of one line that names the file."""
     try:
         if not Path(path).is_file() and Path(path).exists():
-            raise ValueError("it is no regular file")  # to open a pipe would wait for who writes to it
+            raise ValueError("it is not a regular file")  # opening a pipe would wait for its writer
         with Image.open(path) as image:
             yield image
     except Exception as error:
@@ -83,20 +83,22 @@ def image_files(paths: list[str], config: DataConfig) -> ImageFiles:
 
 
 def subfolders(root: Path) -> list[str]:
-    """Hidden folders and caches are passed over."""
+    """Return the names of the folders in a folder, sorted, without hidden ones and caches."""
     with os.scandir(root) as entries:
-        found = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-    return [name for name in found if not (root / name / CACHE_TAG).exists()]
+        names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    return [name for name in names if not (root / name / CACHE_TAG).exists()]
 
 
 def images_below(folder: Path) -> list[str]:
-    """At any depth, in torchvision's order."""
-    found = sorted(walked(folder))
-    return [f"{where}{os.sep}{name}" for where, names in found for name in sorted(names) if is_image(name)]
+    """Return the paths of all images below a folder, at any depth, in torchvision's order."""
+    paths: list[str] = []
+    for where, names in sorted(walk_folders(folder)):
+        paths += [f"{where}{os.sep}{name}" for name in sorted(names) if is_image(name)]
+    return paths
 
 
-def walked(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every folder with its files. Links are followed, but not in circles."""
+def walk_folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield every folder with its files. Links are followed; a link to a folder above it is an error."""
     chains: dict[Path, tuple[Path, ...]] = {}
     for where, _, names in os.walk(folder, followlinks=True):
         real, above = Path(where).resolve(), chains.get(Path(where).parent, ())
@@ -111,15 +113,15 @@ def is_image(name: str) -> bool:
 
 
 def read_class_folders(root: Path, classes: list[str], config: DataConfig) -> Images:
-    """One folder per class; the label is the folder's place in `classes`."""
-    found = subfolders(root)
-    if missing := [name for name in classes if name not in found]:
+    """Return the images of one folder per class; the label is the folder's position in `classes`."""
+    folders = subfolders(root)
+    if missing := [name for name in classes if name not in folders]:
         raise UserError(
             f"'{root}' has no folder for class '{missing[0]}' ({len(missing)} of {len(classes)} are missing); every "
             "split needs one folder per class"
         )
-    if not config.folders and (extra := [name for name in found if name not in classes]):
-        raise UserError(f"'{root}' has a class folder '{extra[0]}' that the training images do not have")
+    if not config.folders and (extra := [name for name in folders if name not in classes]):
+        raise UserError(f"'{root}' has a class folder '{extra[0]}' that the training images do not have; remove it")
     paths: list[str] = []
     labels: list[int] = []
     for label, name in enumerate(classes):

@@ -1,4 +1,4 @@
-"""A user's own arrays: an npz file, or a folder of npy files, with images and labels under these names.
+"""Read a user's own arrays: an npz file, or a folder of npy files, with images and labels under these names.
 
 `train_images`, `train_labels`, `test_images`, `test_labels` and, if there is a validation split, `val_…`; or `images`
 and `labels` alone, of which data.test_share are kept for testing. Images are uint8, with channels last, first or none.
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.config import DataConfig
-from benchmark.errors import UserError, brief
-from benchmark.sources import Facts, Images, Loaded
-from benchmark.sources.folder import divided, own_path
-from benchmark.units import counted
+from benchmark.base.errors import UserError, brief
+from benchmark.base.units import counted
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Images, Loaded
+from benchmark.data.sources.folder import own_path, split_off_test
 
 SETTINGS = ("path", "classes", "test_share")
 CACHED = True
@@ -29,15 +29,15 @@ def describe(config: DataConfig) -> Facts:
 
 
 def load(config: DataConfig, data_dir: Path) -> Loaded:
-    arrays = named_arrays(own_path(config))
+    arrays = read_arrays(own_path(config))
     if "images" in arrays:
-        return divided(split(arrays, "", config), config)
-    found = {name: split(arrays, f"{name}_", config) for name in ("train", "test")}
-    val = split(arrays, "val_", config) if "val_images" in arrays else None
-    shapes = {np.asarray(images.pictures).shape[1:] for images in (*found.values(), val) if images is not None}
+        return split_off_test(read_split(arrays, "", config), config)
+    train, test = (read_split(arrays, f"{name}_", config) for name in ("train", "test"))
+    val = read_split(arrays, "val_", config) if "val_images" in arrays else None
+    shapes = {np.asarray(images.pictures).shape[1:] for images in (train, test, val) if images is not None}
     if len(shapes) > 1:
         raise UserError(f"'{config.path}': all splits need images of one shape, got {', '.join(map(str, shapes))}")
-    return Loaded(found["train"], found["test"], val=val)
+    return Loaded(train, test, val=val)
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
@@ -48,10 +48,10 @@ def array_files(path: Path) -> list[Path]:
     return sorted(path.glob("*.npy")) if path.is_dir() else [path]
 
 
-def named_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         if odd := [file for file in array_files(path) if not file.is_file()]:
-            raise ValueError(f"'{odd[0].name}' is no regular file")  # to open a pipe would wait for who writes to it
+            raise ValueError(f"'{odd[0].name}' is not a regular file")  # opening a pipe would wait for its writer
         if path.is_dir():
             return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in array_files(path)}
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -60,7 +60,7 @@ def named_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise UserError(f"'{path}' cannot be read as an npz file or a folder of npy files ({brief(error)})") from None
 
 
-def split(arrays: dict[str, NDArray[Any]], prefix: str, config: DataConfig) -> Images:
+def read_split(arrays: dict[str, NDArray[Any]], prefix: str, config: DataConfig) -> Images:
     for name in (f"{prefix}images", f"{prefix}labels"):
         if name not in arrays:
             known = ", ".join(sorted(arrays)) or "nothing"
@@ -85,4 +85,4 @@ def channels_first(images: NDArray[Any], where: str) -> NDArray[np.uint8]:
         return images.transpose(0, 3, 1, 2)
     if images.shape[1] in (1, 3):
         return images
-    raise UserError(f"{where} has neither 1 nor 3 channels: {images.shape}")
+    raise UserError(f"{where} must have 1 or 3 channels, got shape {images.shape}")

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 from either official form: the binary version, or torchvision's python version."""
+"""Read CIFAR-10 and CIFAR-100 from either official form: the binary version, or torchvision's python version."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError, brief
-from benchmark.sources import Facts, Images, Loaded
+from benchmark.base.errors import MissingData, UserError, brief
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Images, Loaded
 
 SETTINGS = ()
 CACHED = True
@@ -60,7 +60,7 @@ def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
 
 
 def read_binary(paths: list[Path], label_bytes: int) -> Images:
-    """Records of label byte(s) followed by 3,072 pixels, channel by channel."""
+    """Read records of label byte(s) followed by 3,072 pixels, channel by channel; check the MD5 of each file."""
     record = label_bytes + int(np.prod(SHAPE))
     parts = []
     for path in paths:
@@ -85,13 +85,13 @@ def load_torchvision(source: str, data_dir: Path) -> Loaded:
     splits = []
     for train in (True, False):
         try:
-            found = torchvision_class(source)(data_dir, train=train, download=True)
+            dataset = torchvision_class(source)(data_dir, train=train, download=True)
         except Exception as error:
             folder = data_dir / BINARY_FILES[source][0]
             raise MissingData(
                 f"no {source} in '{data_dir}', and it could not be downloaded ({brief(error)}); get the binary "
-                f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or name "
+                f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or choose "
                 "another folder with --data-dir"
             ) from None
-        splits.append(Images.of(found.data.transpose(0, 3, 1, 2), np.asarray(found.targets)))
+        splits.append(Images.of(dataset.data.transpose(0, 3, 1, 2), np.asarray(dataset.targets)))
     return Loaded(splits[0], splits[1])

@@ -1,11 +1,11 @@
-"""The real 8×8 digits that ship with scikit-learn: few training images, so that there are errors to abstain from."""
+"""Load the real 8×8 digits of scikit-learn: few training images, so that there are errors to abstain from."""
 
 from pathlib import Path
 
 import numpy as np
 
-from benchmark.config import DataConfig
-from benchmark.sources import Facts, Images, Loaded
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Images, Loaded
 
 SETTINGS = ()
 CACHED = False

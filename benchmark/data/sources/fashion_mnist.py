@@ -1,16 +1,17 @@
-"""Fashion-MNIST as IDX files: torchvision's FashionMNIST/raw, or Debian's package `dataset-fashion-mnist`."""
+"""Read Fashion-MNIST from IDX files: torchvision's FashionMNIST/raw, or Debian's package `dataset-fashion-mnist`."""
 
 import gzip
 import hashlib
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError, brief
-from benchmark.sources import Facts, Images, Loaded
+from benchmark.base.errors import MissingData, UserError, brief
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Images, Loaded
 
 SETTINGS = ()
 CACHED = True
@@ -21,7 +22,7 @@ SHA256 = {
     "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
     "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
 }
-"""Of the unpacked files."""
+"""Hashes of the unpacked files."""
 
 
 def describe(config: DataConfig) -> Facts:
@@ -30,19 +31,22 @@ def describe(config: DataConfig) -> Facts:
 
 def load(config: DataConfig, data_dir: Path) -> Loaded:
     if not all(path.is_file() for path in files(config, data_dir)):
-        fetch(data_dir)
+        download(data_dir)
     train_images, train_labels, test_images, test_labels = (read_idx(path) for path in files(config, data_dir))
     return Loaded(Images.of(train_images[:, None], train_labels), Images.of(test_images[:, None], test_labels))
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
-    """The first folder that has them all, packed or not; else where they would be."""
+    """Return the files in the first folder that has all of them, packed or not; else where they are expected."""
     own = data_dir / "FashionMNIST" / "raw"
-    choices = [[folder / f"{name}{suffix}" for name in SHA256] for folder in (own, DEBIAN) for suffix in ("", ".gz")]
-    return next((paths for paths in choices if all(path.is_file() for path in paths)), choices[0])
+    for folder, suffix in product((own, DEBIAN), ("", ".gz")):
+        paths = [folder / f"{name}{suffix}" for name in SHA256]
+        if all(path.is_file() for path in paths):
+            return paths
+    return [own / name for name in SHA256]
 
 
-def fetch(data_dir: Path) -> None:
+def download(data_dir: Path) -> None:
     from torchvision.datasets import FashionMNIST
 
     try:
@@ -51,12 +55,12 @@ def fetch(data_dir: Path) -> None:
         raise MissingData(
             f"no Fashion-MNIST in '{data_dir / 'FashionMNIST' / 'raw'}', and it could not be downloaded "
             f"({brief(error)}); install Debian's dataset-fashion-mnist, get the four files from "
-            "https://github.com/zalandoresearch/fashion-mnist, or name another folder with --data-dir"
+            "https://github.com/zalandoresearch/fashion-mnist, or choose another folder with --data-dir"
         ) from None
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Two zero bytes, type (8 = uint8), number of dimensions, each as a big-endian 32-bit number, then the values."""
+    """Read an IDX file: two zero bytes, type (8 = uint8), number of dimensions, big-endian 32-bit sizes, values."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError) as error:

@@ -1,7 +1,7 @@
-"""A user's own images: train/ and test/ with one folder per class each, or the class folders alone.
+"""Read a user's own images: train/ and test/ with one folder per class each, or the class folders alone.
 
 val/ is the validation split if there is a test/ too, and the test split, as in ImageNet, if there is none. Where there
-are no test images at all, data.test_share of the images are set apart for testing, once and for all.
+are no test images at all, data.test_share of the images are kept for testing, the same ones for every seed.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from typing import cast
 
 import numpy as np
 
-from benchmark.config import DataConfig
-from benchmark.errors import UserError
-from benchmark.sources import Facts, Images, Loaded
-from benchmark.sources._files import ImageFiles, read_class_folders, subfolders
-from benchmark.units import counted
+from benchmark.base.errors import UserError
+from benchmark.base.units import counted
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Images, Loaded
+from benchmark.data.sources._files import ImageFiles, read_class_folders, subfolders
 
 SETTINGS = ("path", "classes", "folders", "cache_size", "test_share", "channels")
 CACHED = True
@@ -30,13 +30,13 @@ def describe(config: DataConfig) -> Facts:
 def load(config: DataConfig, data_dir: Path) -> Loaded:
     root, classes = own_path(config), class_names(config)
     if not (root / "train").is_dir():
-        return divided(read_class_folders(root, classes, config), config)
-    found = {name: read_class_folders(root / name, classes, config) for name in SPLITS if (root / name).is_dir()}
-    if "test" not in found and "val" in found:
-        return Loaded(found["train"], found["val"])
-    if "test" not in found:
-        return divided(found["train"], config)
-    return Loaded(found["train"], found["test"], val=found.get("val"))
+        return split_off_test(read_class_folders(root, classes, config), config)
+    splits = {name: read_class_folders(root / name, classes, config) for name in SPLITS if (root / name).is_dir()}
+    if "test" not in splits and "val" in splits:
+        return Loaded(splits["train"], splits["val"])
+    if "test" not in splits:
+        return split_off_test(splits["train"], config)
+    return Loaded(splits["train"], splits["test"], val=splits.get("val"))
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
@@ -55,7 +55,7 @@ def own_path(config: DataConfig) -> Path:
 def class_names(config: DataConfig) -> list[str]:
     root = own_path(config)
     if not root.is_dir():
-        raise UserError(f"data.path: '{root}' is no folder; source 'folder' reads class folders below one")
+        raise UserError(f"data.path: '{root}' is not a folder; source 'folder' reads class folders below one")
     root = root / "train" if (root / "train").is_dir() else root
     names = list(config.folders) or subfolders(root)
     if len(names) < 2 or (config.classes and len(names) != config.classes):
@@ -66,11 +66,11 @@ def class_names(config: DataConfig) -> list[str]:
     return names
 
 
-def divided(images: Images, config: DataConfig) -> Loaded:
-    """A fixed random division, the same for every seed."""
+def split_off_test(images: Images, config: DataConfig) -> Loaded:
+    """Move data.test_share of the images to a test split, at random, but the same ones for every seed."""
     if not config.test_share:
         raise UserError(
-            f"'{config.path}' has no test images of its own; set data.test_share, e.g. to 0.2, to set some apart"
+            f"'{config.path}' has no test images; set data.test_share, e.g. to 0.2, to keep some images for testing"
         )
     order = np.random.Generator(np.random.PCG64(0)).permutation(len(images))
     num_test = max(1, round(config.test_share * len(images)))

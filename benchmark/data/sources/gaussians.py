@@ -1,4 +1,4 @@
-"""Images whose truth is known: a smooth prototype per class plus white noise of a strength drawn per image.
+"""Make images whose posterior is known: a smooth prototype per class plus white noise of a strength drawn per image.
 
 x = μ_y + σ·ε with y and σ uniform and ε standard normal, so P(y|x) ∝ Σ_σ σ^{-d} exp(−‖x−μ_y‖²/2σ²) is exact. Pixels
 stay floats: the posterior is that of the very image the network sees.
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.special import logsumexp
 
-from benchmark.config import DataConfig
-from benchmark.sources import Facts, Images, Loaded
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Images, Loaded
 
 SETTINGS = ()
 CACHED = False
@@ -37,7 +37,7 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
 
 
 def draw_prototypes(random: np.random.Generator) -> NDArray[np.float64]:
-    """Unit-variance smooth random images (classes, side, side)."""
+    """Draw smooth random images with variance 1 (classes, side, side)."""
     smooth = gaussian_filter(random.standard_normal((NUM_CLASSES, SIDE, SIDE)), (0, SMOOTHING, SMOOTHING), mode="wrap")
     smooth -= smooth.mean(axis=(1, 2), keepdims=True)
     return np.asarray(smooth / smooth.std(axis=(1, 2), keepdims=True))
@@ -51,7 +51,7 @@ def draw_images(random: np.random.Generator, prototypes: NDArray[np.float64], co
 
 
 def posterior(images: NDArray[np.float32], prototypes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(y|x) (n, classes), the noise level marginalised out."""
+    """Return P(y|x) (n, classes), summed over the noise levels."""
     x, mu = images.reshape(len(images), -1).astype(np.float64), prototypes.reshape(len(prototypes), -1)
     squared = (x**2).sum(1)[:, None] - 2 * x @ mu.T + (mu**2).sum(1)
     variance = NOISE_LEVELS**2

@@ -1,16 +1,17 @@
-"""ImageNet (ILSVRC 2012) as usually unpacked: imagenet/train and imagenet/val, one folder per class named by its wnid.
+"""Read ImageNet (ILSVRC 2012): imagenet/train and imagenet/val, one folder per class, named by its wnid.
 
-The official validation images are the test split. `folders` takes some of the classes, as Imagenette does.
+The official validation images are the test split. `folders` selects some of the classes, as Imagenette does.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData, UserError
-from benchmark.sources import Facts, Loaded, folder
-from benchmark.sources._files import subfolders
+from benchmark.base.errors import MissingData, UserError
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Loaded
+from benchmark.data.sources import folder
+from benchmark.data.sources._files import subfolders
 
 SETTINGS = ("folders", "cache_size")
 CACHED = True
@@ -30,8 +31,8 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
         if not (root / name).is_dir():
             raise MissingData(
                 f"no '{root / name}': ImageNet cannot be downloaded by programs; get ILSVRC 2012 from "
-                "https://image-net.org, unpack train/ and val/ there with one folder per class, or name another folder "
-                "with --data-dir"
+                "https://image-net.org, unpack train/ and val/ there with one folder per class, or choose another "
+                "folder with --data-dir"
             )
         if not subfolders(root / name):
             raise UserError(f"'{root / name}' has no class folders: sort its images into one folder per class (wnid)")
@@ -39,6 +40,6 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
 
 
 def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
-    """The class folders: their dates change with what is in them, and a million files need not be looked at."""
+    """Return the class folders: their dates change with their files, so that a million files need not be checked."""
     roots = [data_dir / "imagenet" / name for name in ("train", "val")]
     return [root / name for root in roots if root.is_dir() for name in config.folders or subfolders(root)] or roots

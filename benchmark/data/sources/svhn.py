@@ -1,11 +1,11 @@
-"""SVHN, cropped 32×32 digits: svhn/train_32x32.mat and test_32x32.mat, read and checked by torchvision."""
+"""Read SVHN, cropped 32×32 digits, with torchvision: svhn/train_32x32.mat and test_32x32.mat."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.config import DataConfig
-from benchmark.errors import MissingData, brief
-from benchmark.sources import Facts, Images, Loaded
+from benchmark.base.errors import MissingData, brief
+from benchmark.config.task import DataConfig
+from benchmark.data.images import Facts, Images, Loaded
 
 SETTINGS = ()
 CACHED = True
@@ -23,8 +23,8 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
         train, test = (SVHN(data_dir / FOLDER, split=split, download=True) for split in ("train", "test"))
     except Exception as error:
         raise MissingData(
-            f"no whole SVHN in '{data_dir / FOLDER}', and it could not be downloaded ({brief(error)}); get "
-            f"{' and '.join(FILES)} from http://ufldl.stanford.edu/housenumbers, or name another folder with --data-dir"
+            f"no complete SVHN in '{data_dir / FOLDER}', and it could not be downloaded ({brief(error)}); get "
+            f"{' and '.join(FILES)} from http://ufldl.stanford.edu/housenumbers, or set another folder with --data-dir"
         ) from None
     return Loaded(Images.of(train.data, train.labels), Images.of(test.data, test.labels))
 

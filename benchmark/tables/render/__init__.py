@@ -1,4 +1,4 @@
-"""Table → text: Markdown and CSV. No time, host or path ever enters a table."""
+"""Write tables as Markdown and CSV. No time, host or path ever enters a table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,20 +8,18 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from benchmark.cells import Cell, Table
-from benchmark.layout import Grid, Page, arrange, widths_of
-from benchmark.sheet import Sheet
+from benchmark.tables.model import Cell, Sheet, Table
+from benchmark.tables.render.layout import Grid, Page, arrange, widths_of
 
 MISSING = "–"
 WIDEST = 12
-"""Columns of a table that is not turned in a file."""
-
+"""Columns that a table in a file may have before it is turned."""
 
 Write = Callable[[str], str]
 
 
 def grid(table: Table, show: Callable[[Cell], str], escape: Write = str, strong: Write = str) -> Grid:
-    """The texts of a table, with a column for each method."""
+    """Return the texts of a table, with a column for each method."""
 
     def text(cell: Cell | None) -> str:
         if cell is None:
@@ -46,7 +44,7 @@ def grid(table: Table, show: Callable[[Cell], str], escape: Write = str, strong:
 def texts(
     table: Table | Sheet, show: Callable[[Cell], str], escape: Write, strong: Write, turned: bool = False
 ) -> Grid:
-    """The texts of a table or sheet; a turned table has a row for each method."""
+    """Return the texts of a table or sheet; a turned table has a row for each method."""
     if isinstance(table, Sheet):
         return Grid(list(map(escape, table.heading)), [list(map(escape, row)) for row in table.rows], [])
     if turned:
@@ -55,14 +53,14 @@ def texts(
 
 
 def orientations(table: Table | Sheet) -> tuple[bool, ...]:
-    """Whether a table may be turned where room is short, and must be where that was asked for."""
+    """Return the values that `turned` may take: a transposed table is always turned, others only to save room."""
     if isinstance(table, Sheet):
         return (False,)
     return (True,) if table.transposed else (False, True)
 
 
 def markdown(tables: Sequence[Table | Sheet], width: int | None = None) -> str:
-    """For files; or for a terminal of so many columns, where what is wider is turned, or broken into pages."""
+    """Return Markdown for a file; or for a terminal of this width, where wide tables are turned or split into pages."""
     return "\n\n".join(markdown_table(table, width) for table in tables) + "\n"
 
 
@@ -78,7 +76,7 @@ def markdown_table(table: Table | Sheet, width: int | None = None) -> str:
 
 
 def pipe_widths(shown: Grid) -> list[float]:
-    """With the blanks and the line beside a column; tabulate leaves two more beside a heading."""
+    """Return the width of each column with the blanks and the line beside it; tabulate adds two more to a heading."""
     padded = shown._replace(heading=[f"{text}  " for text in shown.heading])
     return [width + 3 for width in widths_of(padded, len)]
 
@@ -96,7 +94,7 @@ def markdown_cell(cell: Cell) -> str:
 
 
 def csv(tables: Sequence[Table | Sheet]) -> str:
-    """One line per cell, unrounded."""
+    """Return one line per cell, with unrounded numbers."""
     rows = [
         {"table": table.name, **line, "modified": table.modified}
         for table in tables

@@ -1,22 +1,21 @@
-"""Tables as LaTeX that fits a paper of one or two columns without ever being scaled."""
+"""Write tables as LaTeX that fits a paper of one or two columns without ever being scaled."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from benchmark.captions import divided
-from benchmark.cells import Cell, Table
-from benchmark.layout import Grid, Page, arrange, widths_of
-from benchmark.render import markdown_cell, orientations, texts
-from benchmark.sheet import Sheet
+from benchmark.tables.captions import split_caption
+from benchmark.tables.model import Cell, Sheet, Table
+from benchmark.tables.render import markdown_cell, orientations, texts
+from benchmark.tables.render.layout import Grid, Page, arrange, widths_of
 
 COLUMN, PAGE = 200.0, 345.0
-"""Points that a table may be wide: a column of a two-column article; the text of an article, or both columns."""
+"""Widest table, in points: a column of a two-column article; the text of an article, or both columns."""
 ROWS = 45
-"""Rows that a page holds beside a caption and notes."""
+"""Rows that fit on a page with a caption and notes."""
 NOTES = 12
-"""Notes that a float holds; further ones are ordinary text, which may go over pages."""
+"""Notes that fit in a float; the others are ordinary text, which may continue on the next page."""
 GAP = 6.0
 """Points between two columns."""
 WRAPPED = 140.0
@@ -31,7 +30,7 @@ class Size(NamedTuple):
 
 
 SIZES = (Size(9, 11, 4.63), Size(8, 9.5, 4.25), Size(7, 8.4, 3.99))
-"""From \\small to \\scriptsize of a 10 pt document. Said in points, so that it is never smaller in another."""
+"""From \\small to \\scriptsize of a 10 pt document. They are in points, so that they are never smaller in another."""
 
 OPENING = r"""% Compiles on its own and can be \input into a document that loads booktabs.
 \makeatletter
@@ -75,7 +74,7 @@ WIDTHS = {
     1.75: "mw%MOQ&@~<>=+±×−−#",
     2.1: "W",
 }
-"""Widths of Computer Modern's characters, rounded up, in digits; all others are taken for capitals."""
+"""Widths of Computer Modern's characters, rounded up, in digits; all others count as capitals."""
 DIGITS = dict.fromkeys("0123456789", 1.0) | {
     character: width for width, characters in WIDTHS.items() for character in characters
 }
@@ -85,36 +84,37 @@ Shown = TypeVar("Shown", Table, Sheet, Table | Sheet)
 
 
 def document(tables: Sequence[Table | Sheet], stem: str = "") -> str:
-    """Return a file that compiles, and can be input; `stem` begins the labels of tables that have none."""
-    return OPENING + "\n".join(map(table_text, labelled(tables, stem))) + CLOSING
+    """Return a file that compiles alone and as an \\input; new labels start with `stem`."""
+    return OPENING + "\n".join(map(table_text, with_labels(tables, stem))) + CLOSING
 
 
-def labelled(tables: Sequence[Shown], stem: str) -> list[Shown]:
+def with_labels(tables: Sequence[Shown], stem: str) -> list[Shown]:
     """Give each table a \\label that stays the same when its numbers change: its task and what it measures."""
     seen: dict[str, int] = {}
-    found = []
+    named = []
     for table in tables:
         name = re.sub(r"[^a-z0-9]+", "-", f"{stem} {table.name}".lower()).strip("-")
         seen[name] = seen.get(name, 0) + 1
         again = f"-{seen[name]}" if seen[name] > 1 else ""
-        found.append(table if table.label else replace(table, label=f"tab:{name}{again}"))
-    return found
+        named.append(table if table.label else replace(table, label=f"tab:{name}{again}"))
+    return named
 
 
 def table_text(table: Table | Sheet) -> str:
-    """One float, or several where the columns or rows are too many for one."""
-    size, room, pages = fitted(table)
+    """Return one float, or several if the columns or rows are too many for one."""
+    size, room, pages = choose_layout(table)
     parts = [part for page in pages for part in split_rows(page)]
     return "\n".join(float_text(table, part, (i + 1, len(parts)), size, room) for i, part in enumerate(parts))
 
 
-def fitted(table: Table | Sheet) -> tuple[Size, float, list[Page]]:
-    """Choose a column if the table is whole there, else the page; there the fewest parts, then the largest type."""
+def choose_layout(table: Table | Sheet) -> tuple[Size, float, list[Page]]:
+    """Choose one column if the whole table fits, else the page; there the fewest parts, then the largest type."""
     for room in (COLUMN, PAGE):
-        broken = [
-            (size, arrange([candidate(table, t, size) for t in orientations(table)], room + GAP)) for size in SIZES
-        ]
-        size, pages = min(broken, key=lambda pair: (not fits(pair[1], room), len(pair[1])))
+        layouts = []
+        for size in SIZES:
+            candidates = [measured_page(table, turned, size) for turned in orientations(table)]
+            layouts.append((size, arrange(candidates, room + GAP)))
+        size, pages = min(layouts, key=lambda layout: (not fits(layout[1], room), len(layout[1])))
         if len(pages) == 1 and fits(pages, room):
             break
     return size, room, pages
@@ -124,8 +124,8 @@ def fits(pages: Sequence[Page], room: float) -> bool:
     return all(sum(page.widths) <= room + GAP for page in pages)
 
 
-def candidate(table: Table | Sheet, turned: bool, size: Size) -> Page:
-    """A table one way round, measured by its Markdown, which says what is bold."""
+def measured_page(table: Table | Sheet, turned: bool, size: Size) -> Page:
+    """Return the page of a table, turned or not, with its widths: those of its Markdown, which shows what is bold."""
     grid = texts(table, cell_text, escape, lambda text: rf"\textbf{{{text}}}", turned)
     plain = texts(table, markdown_cell, str, lambda text: f"**{text}**", turned)
     widths = widths_of(plain, lambda text: points(text, size))
@@ -133,7 +133,7 @@ def candidate(table: Table | Sheet, turned: bool, size: Size) -> Page:
 
 
 def points(text: str, size: Size) -> float:
-    """How wide a text is at most."""
+    """Return an upper bound of the width of a text, in points."""
     parts = re.sub("</?u>", "", text).split("**")
     widths = [sum(DIGITS.get(character, CAPITAL) for character in part) for part in parts]
     return size.digit * (sum(widths[::2]) + BOLD * sum(widths[1::2]))
@@ -151,8 +151,8 @@ def split_rows(page: Page) -> list[Page]:
 
 
 def float_text(table: Table | Sheet, page: Page, part: tuple[int, int], size: Size, room: float) -> str:
-    """A short caption, the label, the table; below the last part how to read it, and its notes."""
-    (number, count), (title, meaning) = part, divided(table.caption)
+    """Write a short caption, the label and the table; below the last part, how to read it and its notes."""
+    (number, count), (title, meaning) = part, split_caption(table.caption)
     name = "table" if room == COLUMN else "table*"
     title += f" ({number} of {count}{'' if number == count else '; notes below the last'})" if count > 1 else ""
     label = table.label + (f"-part-{number}" if number > 1 else "")
@@ -200,7 +200,7 @@ def type_size(size: Size) -> str:
 
 
 def escape(text: str) -> str:
-    """Write 10³ out: a raised figure would be smaller than anything else in the table."""
+    """Escape a text for LaTeX. 10³ becomes 1000: a raised digit would be smaller than all else in the table."""
     return "".join(CHARACTERS.get(character, character) for character in text.replace("10³", "1000"))
 
 

@@ -1,4 +1,4 @@
-"""Rows and columns of text, turned or broken into pages until they fit a width."""
+"""Arrange rows and columns of text: turn them or split them into pages until they fit a width."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Grid(NamedTuple):
         return [self.heading, *self.rows, *self.below]
 
     def turned(self) -> "Grid":
-        """Rows for columns; what stood below the line becomes the last columns."""
+        """Swap rows and columns; the rows below the line become the last columns."""
         heading, *rows = (list(line) for line in zip(*self.lines(), strict=True))
         return Grid(heading, rows, [])
 
@@ -33,19 +33,19 @@ class Page(NamedTuple):
 
 
 def widths_of(grid: Grid, measure: Callable[[str], float]) -> list[float]:
-    """The width of each column."""
+    """Return the width of each column."""
     return [max(map(measure, column)) for column in zip(*grid.lines(), strict=True)]
 
 
 def arrange(candidates: Sequence[Page], room: float) -> list[Page]:
-    """Return the pages of the candidate that takes the fewest; of equals, of the first."""
-    broken = [(page, together(page.widths, room)) for page in candidates]
-    chosen, groups = min(broken, key=lambda pair: len(pair[1]))
+    """Return the pages of the candidate that needs the fewest; of equal ones, of the first."""
+    layouts = [(page, group_columns(page.widths, room)) for page in candidates]
+    chosen, groups = min(layouts, key=lambda layout: len(layout[1]))
     return [Page(chosen.grid.pick(group), [chosen.widths[i] for i in group]) for group in groups]
 
 
-def together(widths: Sequence[float], room: float) -> list[list[int]]:
-    """Say which columns stand on one page: as many on each as on the others if they fit. The first is on every page."""
+def group_columns(widths: Sequence[float], room: float) -> list[list[int]]:
+    """Return the columns of each page: equally many on each page, if they fit. The first column is on every page."""
     left = room - widths[0]
     filled: list[list[int]] = [[]]
     for column in range(1, len(widths)):

@@ -1,12 +1,12 @@
-"""Columns → one line for each run and measure, for whoever computes with results instead of reading them."""
+"""Write one CSV line for each run and measure, for those who compute with the results."""
 
 import csv
 import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmark.columns import Column, single
-from benchmark.names import name_at
+from benchmark.measure.labels import name_at
+from benchmark.tables.columns import Column, split_by_coverage
 
 HEADING = ("task", "method", "label", "score", "seed", "measure", "value", "modified")
 MEASURES = ("aurc", "e_aurc", "expected_aurc", "augrc", "auroc")
@@ -15,11 +15,11 @@ CURVES = ("risk", "percentile_risk", "percentile_coverage", "expected_risk")
 
 
 def runs_csv(manifest: dict[str, Any], columns: Sequence[Column]) -> str:
-    """Write every run that a task's tables show; values are those of its record, neither scaled nor rounded."""
+    """Return every run that a task's tables show; values are those of its record, neither scaled nor rounded."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADING)
-    for column in single(columns):
+    for column in split_by_coverage(columns):
         if not column.is_oracle:
             writer.writerows((*line, manifest["modified"]) for line in column_lines(manifest, column))
     return text.getvalue()
@@ -36,10 +36,10 @@ def column_lines(manifest: dict[str, Any], column: Column) -> Iterator[tuple[Any
 
 
 def measured(record: dict[str, Any], score: str, coverages: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """Everything a record says of one score: single numbers, and its curves at the table's coverages."""
-    found, classifier = record["scores"][score], record["classifier"]
-    yield from ((name, found[name]) for name in MEASURES if found.get(name) is not None)
+    """Return all values of one score in a record: single numbers, and its curves at the table's coverages."""
+    values, classifier = record["scores"][score], record["classifier"]
+    yield from ((name, values[name]) for name in MEASURES if values.get(name) is not None)
     yield from ((name, classifier[name]) for name in CLASSIFIER)
     for curve in CURVES:
-        if curve in found:
-            yield from ((f"{curve}@{coverage:g}", found[curve][round(2 * coverage)]) for coverage in coverages)
+        if curve in values:
+            yield from ((f"{curve}@{coverage:g}", values[curve][round(2 * coverage)]) for coverage in coverages)

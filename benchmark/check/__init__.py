@@ -1,0 +1,1 @@
+"""The contract of methods as a battery of checks."""

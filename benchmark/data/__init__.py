@@ -1,0 +1,1 @@
+"""Load images from their sources, cache them, bring them to the device and augment them."""

@@ -1,0 +1,200 @@
+"""Train what is missing of some suites."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmark.base.errors import UserError
+from benchmark.base.files import say
+from benchmark.base.signals import patient_interrupts
+from benchmark.base.units import counted
+from benchmark.data.cache import Folders
+from benchmark.data.devices import choose_devices, device_kind
+from benchmark.jobs.job import Job, Methods
+from benchmark.jobs.shared_warmup import remove_trunks, share_warmups
+from benchmark.jobs.suite import Suite
+from benchmark.launch.launch import OnRay, launch, push_results
+from benchmark.launch.progress import Watcher
+from benchmark.launch.queue import Stop
+from benchmark.launch.repair import set_damaged_aside, set_stale_aside, stale_jobs
+from benchmark.store.mirror import Mirror
+from benchmark.store.store import Store
+from benchmark.train.preflight import check_ranks
+from benchmark.train.provenance import new_models
+from benchmark.train.run_job import Context
+
+FINISHED = ("done", "diverged")
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """How jobs are run, as the command line says it. No result depends on these, but for `max_steps`."""
+
+    device: str = "auto"
+    data_budget: int | None = None
+    workers: int | None = None
+    ray: str | None = None
+    jobs_per_device: int = 1
+    gpus_per_job: int = 1
+    retries: int = 1
+    max_steps: int = 0
+    redo_stale: bool = False
+    fail_fast: bool = False
+    share_warmups: bool = True
+    keep_weights: bool = False
+    keep_features: bool = False
+    keep_trunks: bool = False
+    track_bound: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    mirror: Mirror | None = None
+    """Of the results, where they are at a URL."""
+
+    @property
+    def uses_gpus(self) -> bool:
+        """Whether jobs run on GPUs of this machine. What a cluster has, this machine cannot know yet."""
+        return (self.device if self.ray else device_kind(self.device)) not in ("cpu", "mps")
+
+
+def devices_for(suites: Sequence[Suite], options: GridOptions, methods: Methods) -> list[str]:
+    """Return a device for each job at a time; none for Ray, which has its own. Refuse what cannot be done here."""
+    if options.gpus_per_job > 1:
+        check_ranks(suites, methods, on_gpus=options.uses_gpus)
+    if options.ray:
+        check_ray(options)
+        return []
+    threads = max(suite.task.threads for suite in suites)
+    workers = 1 if options.workers == 0 else options.workers
+    return choose_devices(options.device, workers, threads, options.jobs_per_device, options.gpus_per_job)
+
+
+def check_ray(options: GridOptions) -> None:
+    """Refuse options that Ray decides itself: tasks say what a job takes, and nodes what they have."""
+    if options.device not in ("auto", "cpu"):
+        raise UserError(f"--device {options.device}: with --ray expected auto or cpu; Ray deals out the GPUs")
+    if options.jobs_per_device > 1:
+        raise UserError("--jobs-per-device: with --ray say what share of a GPU a job takes: --set resources.gpus=0.5")
+    if options.workers is not None and (options.ray != "local" or not options.workers):
+        raise UserError("--workers: a cluster runs as many jobs as it can hold; leave it out, or give --ray alone")
+
+
+def check_writable(store: Store, options: GridOptions) -> None:
+    """Fail before any training if results could not be kept."""
+    store.check_writable()
+    if options.mirror:
+        options.mirror.check_writable()
+
+
+def check_finished(jobs: list[Job], store: Store, *, redo_stale: bool) -> None:
+    """Move aside what is damaged, and with `redo_stale` what other code has made: both are done again."""
+    set_damaged_aside(jobs, store, say)
+    stale = stale_jobs(jobs, store)
+    if redo_stale:
+        set_stale_aside(stale, store)
+    if stale:
+        done = "done again" if redo_stale else "used, with a note; --redo-stale does them again"
+        say(f"{counted(len(stale), 'finished job')} made by another version of the code or of torch: {done}")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Jobs to be run, and all that running them takes."""
+
+    jobs: list[Job]
+    store: Store
+    folders: Folders
+    methods: Methods
+    devices: list[str]
+    options: GridOptions
+
+    def prepare(self) -> None:
+        """Say what is new about these devices, and look at what is finished already."""
+        for model in new_models(self.devices, self.store):
+            say(f"first run on {model}: `python run_all.py doctor` shows in two minutes whether it computes right")
+        check_finished(self.jobs, self.store, redo_stale=self.options.redo_stale)
+
+    def run(self) -> list[str]:
+        """Run what is not done yet. Return a line for each job that has no result."""
+        options, store = self.options, self.store
+        if options.mirror and options.ray:
+            options.mirror.push()  # workers elsewhere must not find what was moved aside
+        context = self.context()
+        states = {job.folder: store.state(job.folder) for job in self.jobs}
+        missing = [job for job in self.jobs if states[job.folder] not in FINISHED]
+        to_run = share_warmups(missing, store) if options.share_warmups else missing
+        for folder, state in states.items():
+            if state in FINISHED and not store.is_claimed(folder) and folder not in context.awaited:
+                store.tidy(folder)
+        self.announce(len(missing), shared=len(to_run) - len(missing))
+        failed = self.run_missing(to_run, context)
+        self.clean_up(context)
+        earlier = [(job, "diverged in an earlier run") for job in self.jobs if states[job.folder] == "diverged"]
+        return [f"failed: {job.name}: {why} (see {store.root / job.folder})" for job, why in (*earlier, *failed)]
+
+    def context(self) -> Context:
+        """Return what every worker must know."""
+        options = self.options
+        return Context(
+            self.store.root.resolve(),
+            self.folders,
+            self.methods,
+            budget=options.data_budget,
+            jobs_per_device=max(Counter(self.devices).values(), default=1),
+            gpus_per_job=options.gpus_per_job,
+            keep_weights=options.keep_weights,
+            keep_features=options.keep_features,
+            keep_trunks=options.keep_trunks,
+            track_bound=options.track_bound,
+            only_fresh=options.redo_stale,
+            awaited=frozenset(self.awaited_weights()),
+            url=options.mirror.url if options.mirror and options.ray else "",
+        )
+
+    def awaited_weights(self) -> Iterator[Path]:
+        """Yield the trainings whose final weights a job that is not done yet takes over."""
+        for job in self.jobs:
+            if job.takes_over and self.store.state(job.folder) not in FINISHED:
+                yield from (need.folder for need in job.needs)
+
+    def announce(self, missing: int, shared: int) -> None:
+        """Say how much there is to do."""
+        options, count = self.options, len(self.jobs)
+        wants_more = options.keep_weights or options.keep_features or options.track_bound
+        if wants_more and missing < count:
+            say("finished jobs keep what they have: remove a record to train its job again")
+        if not options.quiet:
+            warmups = f"; shared warm-ups to train first: {shared}" if shared else ""
+            say(f"{counted(count, 'job')}, {count - missing} done already{warmups}")
+
+    def run_missing(self, jobs: list[Job], context: Context) -> list[tuple[Job, str]]:
+        """Run jobs while a person watches. Return those that have no result, with the reason."""
+        options = self.options
+        at_a_time, tables = min(len(self.devices), len(jobs)), not options.max_steps
+        watcher = Watcher(jobs, options.quiet, options.verbose, options.fail_fast, at_a_time, tables)
+        watch = push_results(watcher, options.mirror) if options.mirror else watcher
+        in_workers, ray = options.workers != 0, self.on_ray(jobs)
+        try:
+            with patient_interrupts(watcher.stopping) as asked:
+                launch(jobs, context, self.devices, watch, asked, options.retries, in_workers=in_workers, ray=ray)
+        except Stop:
+            pass
+        finally:
+            watcher.close()
+        return watcher.failures
+
+    def on_ray(self, jobs: list[Job]) -> OnRay | None:
+        """Return which Ray to use and what of it, where one was asked for."""
+        options = self.options
+        if not options.ray:
+            return None
+        threads = max((job.task.threads for job in jobs), default=1)
+        num_cpus = options.workers * threads * options.gpus_per_job if options.workers else None
+        return OnRay(options.ray, num_cpus, options.device != "cpu", options.mirror)
+
+    def clean_up(self, context: Context) -> None:
+        """Remove weights that no job waits for any more, and shared warm-ups."""
+        for folder in context.awaited.difference(self.awaited_weights()):
+            self.store.tidy(folder)
+        if not self.options.keep_trunks:
+            remove_trunks(self.jobs, self.store)

@@ -1,0 +1,227 @@
+"""Make the suites of a command. Everything about them is checked before anything runs."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmark.base.errors import UserError
+from benchmark.base.files import say
+from benchmark.base.names import canonical, match_name
+from benchmark.config.load import load_task, load_tasks, task_names
+from benchmark.config.task import TaskConfig
+from benchmark.data.cache import Folders
+from benchmark.data.devices import default_settings, device_kind
+from benchmark.data.images import Facts
+from benchmark.jobs.earlier_ids import suite_as_found
+from benchmark.jobs.job import Methods
+from benchmark.jobs.plan import Allowance, Planner, check_settings, label_owners, plan
+from benchmark.jobs.suite import Entry, Suite, entry_of_manifest
+from benchmark.measure.labels import labels_named, match_labels
+from benchmark.paper.entries import table_entries
+from benchmark.paper.table_files import SCALES, PublishedTable, table_manifest
+from benchmark.store.manifest import needed_plugin
+from benchmark.store.stale import installed_torch
+from benchmark.store.store import Store
+from benchmark.tables.build import pick_reference
+from benchmark.train.preflight import Found, check_recipe, find_data
+from benchmark.tune.ledger import Settings
+from benchmark.tune.search import PlannedTrial, as_stored, find_grid, make_trials, value_at, without_idle_validation
+
+
+@dataclass(frozen=True)
+class SuiteMaker:
+    """Makes suites from tasks: finds the data, checks the recipe, plans the jobs."""
+
+    methods: Methods
+    folders: Folders
+    device: str = "auto"
+    """Where jobs will run. The device suggests settings that a task leaves open."""
+    overrides: tuple[str, ...] = ()
+    """Settings of the command line, each as KEY=VALUE."""
+    speed: tuple[str, ...] = ()
+    """The same of the options that have a name of their own, such as --amp."""
+    seeds: tuple[int, ...] = ()
+    """Empty: as many as each task says."""
+    max_steps: int = 0
+    needs_data: Callable[[TaskConfig], bool] = lambda task: True
+    """Whether a task's images must be there. A plan can often do without."""
+    quiet: bool = False
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def read_tasks(self, names: Iterable[str], changes: Iterable[str] = ()) -> list[TaskConfig]:
+        """Read tasks: what the device suggests, their own settings, what the command line sets, `changes`."""
+        return load_tasks(names, [*self.overrides, *changes, *self.speed], default_settings(device_kind(self.device)))
+
+    def read_standards(self, names: Iterable[str]) -> dict[str, TaskConfig]:
+        """Return by name the tasks without overrides: as the suite's file of that name, or else their own, has them."""
+        defaults = default_settings(device_kind(self.device))
+        standards = {}
+        for name in names:
+            stem = Path(name).stem
+            task = load_task(stem if stem in task_names() else name, defaults=defaults)
+            standards[task.name] = task
+        return standards
+
+    def seeds_of(self, task: TaskConfig) -> Sequence[int]:
+        """Return the seeds asked for, or the task's own. One is enough to try a few steps."""
+        return self.seeds or range(1 if self.max_steps else task.seeds)
+
+    def find_data(self, task: TaskConfig) -> Found:
+        """Find a task's images, and tell what a person should know of them before it runs."""
+        data = find_data(task, self.folders, required=self.needs_data(task))
+        for text in (data.remark, "" if self.quiet else data.preprocessing):
+            if text:
+                say(f"{task.name}: {text}")
+        return data
+
+    def suite(
+        self,
+        task: TaskConfig,
+        data: Found,
+        entries: Iterable[Entry],
+        *,
+        coverages: Sequence[float] = (),
+        reference: str = "",
+        settings: Mapping[str, Any] | None = None,
+        facts: Facts | None = None,
+        standard: TaskConfig | None = None,
+    ) -> Suite:
+        """Return the suite of some entries of a task. Everywhere else only this function makes one."""
+        return Suite(
+            task,
+            tuple(entries),
+            tuple(coverages or task.coverages),
+            reference or task.reference,
+            dict(settings or {}),
+            data.sha256,
+            facts or data.facts,
+            data.remark,
+            standard,
+            data.state,
+        )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a command asks of each task beyond its seeds; what is empty, the task says."""
+
+    methods: Sequence[str] = ()
+    coverages: Sequence[float] = ()
+    reference: str | None = None
+    table_settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def task_suites(names: Sequence[str], wanted: Wanted, maker: SuiteMaker, store: Store) -> list[Suite]:
+    """Return the grids of some tasks, with the ids that older results already have."""
+    standards = maker.read_standards(names)
+    suites = [task_suite(task, standards[task.name], wanted, maker, store) for task in maker.read_tasks(names)]
+    return [suite_as_found(suite, store) for suite in suites]
+
+
+def task_suite(task: TaskConfig, standard: TaskConfig, wanted: Wanted, maker: SuiteMaker, store: Store) -> Suite:
+    """Return the grid of one task: its methods, or those asked for, with a job for each seed."""
+    owners = label_owners(maker.methods)
+    check_plugins(wanted.methods, owners, maker.methods, store)
+    labels = match_labels(wanted.methods or task.methods, owners)
+    default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
+    reference = pick_reference(wanted.reference, default, labels)
+    data = maker.find_data(task)
+    check_recipe(task, data.facts)
+    seeds = dict.fromkeys(maker.seeds_of(task))
+    entries = plan(task, labels, seeds, maker.methods, data.sha256, maker.max_steps, standard, maker.allowance)
+    for entry in entries:
+        if entry.reason:
+            print(f"{task.name} {entry.label}: {entry.reason}; its column stays empty", file=sys.stderr)
+    if not any(entry.jobs for entry in entries):
+        raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
+    coverages = tuple(dict.fromkeys(wanted.coverages or task.coverages))
+    shown = wanted.table_settings
+    return maker.suite(task, data, entries, coverages=coverages, reference=reference, settings=shown, standard=standard)
+
+
+def check_plugins(names: Sequence[str], owners: Mapping[str, str], methods: Methods, store: Store) -> None:
+    """Name the plugin to bring in where a label is known only from earlier results."""
+    for name in names:
+        if not labels_named(canonical(name), owners):
+            plugin = needed_plugin(name, store.manifests(), methods.names())
+            if plugin:
+                raise UserError(f"method '{name}' was made by a plugin; bring it in with --plugin {plugin}")
+
+
+@dataclass(frozen=True)
+class PaperGrid:
+    """The runs of all published tables of one task, and what each of the tables shows of them."""
+
+    suite: Suite
+    manifests: list[dict[str, Any]]
+
+
+def paper_grids(tables: Sequence[PublishedTable], scale: str, maker: SuiteMaker) -> list[PaperGrid]:
+    """Return a grid for each task that some published tables are about."""
+    by_task: dict[str, list[PublishedTable]] = {}
+    for table in tables:
+        by_task.setdefault(table.task, []).append(table)
+    return [paper_grid(f"{name}{SCALES[scale]}", own, scale, maker) for name, own in by_task.items()]
+
+
+def paper_grid(name: str, tables: Sequence[PublishedTable], scale: str, maker: SuiteMaker) -> PaperGrid:
+    """Return the grid of the published tables of one task. A run that several tables name is one job."""
+    (task,) = maker.read_tasks([name])
+    data = maker.find_data(task)
+    check_recipe(task, data.facts)
+    planner = Planner(task, maker.methods, data.sha256, maker.max_steps)
+    entries: list[Entry] = []
+    manifests = []
+    for table in tables:
+        make = partial(table_entries, table, scale, planner, maker.methods)
+        own = maker.allowance.all_of(make, maker.seeds_of(task))
+        shown = table_manifest(table, scale, task, data.remark)
+        manifests.append({**shown, "torch": installed_torch(), "entries": [entry_of_manifest(entry) for entry in own]})
+        entries += own
+    return PaperGrid(maker.suite(task, data, entries), manifests)
+
+
+@dataclass(frozen=True)
+class Search:
+    """The grid of one method as a suite, and what each of its entries tries."""
+
+    label: str
+    suite: Suite
+    tried: Sequence[PlannedTrial]
+    split: str
+    """The images that judge the trials, in words."""
+
+
+def search_suite(name: str, method: str, grid: Sequence[str], maker: SuiteMaker, store: Store) -> Search:
+    """Return the trials of a method's settings on a task, with a part of its training images held out."""
+    methods, owners = maker.methods, label_owners(maker.methods)
+    label = match_name(method, owners, "method")
+    (task,) = maker.read_tasks([name])
+    check_settings(task, methods, owners)
+    trials = find_grid(task, label, owners[label], grid)
+    data = maker.find_data(task)
+    facts = held_out_facts(task, data.facts)
+
+    def planner_with(changes: Settings) -> Planner:
+        (changed,) = maker.read_tasks([name], [f"{field}={value}" for field, value in changes.items()])
+        judged = without_idle_validation(changed, methods.get(owners[label]), methods)
+        check_recipe(judged, facts)
+        return Planner(judged, methods, data.sha256, maker.max_steps, held_out=task.tune_val)
+
+    always = {key: value_at(task, key) for key in (override.partition("=")[0].strip() for override in maker.overrides)}
+    make = partial(make_trials, planner_with, methods, label, trials, always=always)
+    tried = as_stored(maker.allowance.all_of(make, maker.seeds), store)
+    suite = maker.suite(planner_with({}).task, data, [each.entry for each in tried], facts=facts)
+    split = f"{task.tune_val:.0%} of the training images ({facts.num_test:,}), drawn by the seed"
+    return Search(label, suite, tried, split)
+
+
+def held_out_facts(task: TaskConfig, facts: Facts) -> Facts:
+    """Return the facts of a task's data in a trial: a share of the training images takes the place of the test's."""
+    held_out = round(task.tune_val * facts.num_train)
+    if not held_out:
+        raise UserError(f"tune_val = {task.tune_val:g} holds out none of {facts.num_train} training images; raise it")
+    return replace(facts, num_train=facts.num_train - held_out, num_test=held_out)

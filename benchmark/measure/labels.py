@@ -1,0 +1,30 @@
+"""Find the labels of methods and columns that people type, and name them in tables."""
+
+from collections.abc import Iterable, Mapping
+
+from benchmark.base.names import canonical, unknown_name
+from benchmark.measure.scores import TITLES
+
+
+def name_at(label: str, coverage: float | None) -> str:
+    """Return the label, with the coverage where the training is meant for one."""
+    return label if coverage is None else f"{label}@{coverage:g}"
+
+
+def match_labels(wanted: Iterable[str], owners: Mapping[str, str], kind: str = "method") -> list[str]:
+    """Return the labels meant by a label, a column (label+score), a file (all its labels) or `all`; each once."""
+    labels: list[str] = []
+    for name in wanted:
+        matches = labels_named(canonical(name), owners)
+        if not matches:
+            raise unknown_name(name, [*owners, *owners.values(), "all"], kind)
+        labels += [label for label in matches if label not in labels]
+    return labels
+
+
+def labels_named(name: str, owners: Mapping[str, str]) -> list[str]:
+    if name == "all":
+        return list(owners)
+    exact = [label for label in owners if canonical(label) == name]
+    column = [label for label in owners for score in TITLES if canonical(f"{label}+{score}") == name]
+    return exact or column or [label for label, owner in owners.items() if canonical(owner) == name]

@@ -1,0 +1,1 @@
+"""Turn records into tables: columns, cells, markers, statistics, captions and notes. Needs no torch."""

@@ -1,0 +1,53 @@
+"""Write tables to files, and print them."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmark.base.files import write_if_changed
+from benchmark.tables import render
+from benchmark.tables.assemble import Assembled
+from benchmark.tables.model import Sheet, Table
+from benchmark.tables.render import latex
+from benchmark.tables.render.runs_csv import runs_csv
+
+
+def write_tables(shown: Assembled, folder: Path | None, *, show: bool) -> list[Path]:
+    """Write the tables and statistics of one task below a results folder, if there is one; with `show`, print them."""
+    paths = []
+    if folder is not None:
+        paths += write_files(folder / "tables", shown.name, shown.tables)
+        paths += write_files(folder / "tables", f"{shown.name}-statistics", shown.statistics)
+        paths.append(folder / "tables" / f"{shown.name}-runs.csv")
+        write_if_changed(paths[-1], runs_csv(shown.manifest, shown.columns).encode())
+    if show:
+        print_tables(shown)
+    return paths
+
+
+def write_paper_table(shown: Assembled, folder: Path | None, *, show: bool) -> list[Path]:
+    """Write a published table in its own form, its companion with the published figures, and the statistics."""
+    if show:
+        print_tables(shown, f"Published and ours: {shown.companion[0].notes[0]}\n")
+    if folder is None:
+        return []
+    paths = write_files(folder / "paper", shown.name, shown.tables)
+    paths += write_files(folder / "paper", f"{shown.name}-published", shown.companion)
+    return paths + write_files(folder / "paper", f"{shown.name}-statistics", shown.statistics)
+
+
+def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> list[Path]:
+    """Write some tables as Markdown, LaTeX and CSV; return the files."""
+    texts = {"md": render.markdown(tables), "tex": latex.document(tables, name), "csv": render.csv(tables)}
+    paths = [folder / f"{name}.{suffix}" for suffix in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        write_if_changed(path, text.encode())
+    return paths
+
+
+def print_tables(shown: Assembled, end: str = "") -> None:
+    """Print tables at the width of the terminal, or whole where the output goes to a file or another program."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(f"\n## {shown.title}\n\n{render.markdown(shown.tables, width)}\n{end}", end="")
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Run one job: from its description to its record."""

@@ -1,0 +1,1 @@
+"""Search for a method's settings on held-out training images."""
