@@ -213,12 +213,12 @@ def test_a_place_out_of_reach_is_tried_again(capsys: pytest.CaptureFixture[str])
     event = SimpleNamespace(kind="diverged", job=job, values={})
     pool.attempts = SimpleNamespace(publish=publish)
     pool.context = SimpleNamespace(awaited=(), store=SimpleNamespace(tidy=lambda folder: True))
-    pool.waiting = SimpleNamespace(hear=heard.append)
+    pool.waiting = SimpleNamespace(handle=heard.append)
     pool.ended = [(Running(job, "first", ExitStack()), event)]
-    pool.settle()
+    pool.publish_ended()
     assert len(pool.ended) == 1
     assert not heard
-    pool.settle()
+    pool.publish_ended()
     assert not pool.ended
     assert heard == [event]
     assert capsys.readouterr().err == "cannot reach 's3://somewhere'; going on, and trying again later\n"
