@@ -9,7 +9,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.base.errors import UserError
-from benchmark.base.files import Damaged, read_json, read_sealed, write_json
+from benchmark.base.files import BLANK, Damaged, read_json, read_sealed, write_json, write_sealed
 from benchmark.config.task import DataConfig
 from benchmark.data.images import Images, Loaded, Ragged
 from benchmark.data.sources import get_source
@@ -29,9 +28,6 @@ CHUNK_BYTES = 2**24
 ALWAYS_VERIFIED = 2**30
 """Bytes. Up to this size all checksums are verified at each opening; above it, only if a file's date has changed."""
 MANIFEST, STAMP = "manifest.json", "verified.json"
-TAG_SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -43,37 +39,19 @@ class Folders:
 
 
 class Unusable(Exception):
-    """There is no cache, or it cannot be trusted; the text says what is wrong, and is empty if there is none."""
+    """A cache that is missing or cannot be trusted; the text says what is wrong, and is empty if it is missing."""
 
 
-@dataclass(frozen=True)
 class SplitFiles:
     """The files of one split."""
 
-    folder: Path
-    name: str
-
-    @property
-    def pixels(self) -> Path:
-        return self.folder / f"{self.name}.pixels"
-
-    @property
-    def labels(self) -> Path:
-        return self.folder / f"{self.name}-labels.npy"
-
-    @property
-    def sizes(self) -> Path:
-        return self.folder / f"{self.name}-sizes.npy"
-
-    @property
-    def names(self) -> Path:
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.pixels = folder / f"{name}.pixels"
+        self.labels = folder / f"{name}-labels.npy"
+        self.sizes = folder / f"{name}-sizes.npy"
+        self.names = folder / f"{name}-names.txt"
         """Line n names the file of image n; for people, programs do not read it."""
-        return self.folder / f"{self.name}-names.txt"
-
-
-def partial_folder(folder: Path) -> Path:
-    """Return the folder in which a cache is built until it is complete."""
-    return folder.with_name(f"{folder.name}.partial")
 
 
 def cache_name(config: DataConfig) -> str:
@@ -106,13 +84,6 @@ def fingerprint_originals(config: DataConfig, folders: Folders) -> str | None:
 def has_originals(config: DataConfig, folders: Folders) -> bool:
     """Tell whether all original files of a source exist."""
     return all(path.exists() for path in get_source(config).files(config, folders.data))
-
-
-def cannot_write(folder: Path, error: OSError) -> UserError:
-    return UserError(
-        f"cannot write the cache '{folder}': {error.strerror or error}; make room, or choose another folder with "
-        "--cache-dir; the same command then continues"
-    )
 
 
 def read_cache(
@@ -153,7 +124,14 @@ def read_cache(
     return loaded, manifest["sha256"]
 
 
+def write_manifest(folder: Path, place: str, facts: dict[str, Any], splits: dict[str, Any]) -> None:
+    """Write the manifest of a complete cache; `place` is the name that its folder will have."""
+    manifest = {"version": VERSION, **facts, "sha256": hash_splits(splits), "splits": splits, "seal": BLANK}
+    write_sealed(folder / MANIFEST, manifest, place)
+
+
 def is_whole(manifest: dict[str, Any]) -> bool:
+    """Tell whether a manifest is of this version, has all its parts, and the right hash of its splits."""
     described = manifest.get("version") == VERSION and "num_classes" in manifest and "fingerprint" in manifest
     return described and hash_splits(manifest.get("splits")) == manifest.get("sha256")
 
@@ -184,7 +162,8 @@ def read_checked_array(path: Path, sha256: str) -> NDArray[np.int64]:
 
 def verify(files: SplitFiles, entry: dict[str, Any], images: Images) -> None:
     """Compare every chunk of the pixels with its checksum; raise ValueError if one differs."""
-    starts = image_starts(images)
+    sizes = images.pictures.sizes if isinstance(images.pictures, Ragged) else None
+    starts = image_starts(len(images), entry["shape"], sizes)
     with files.pixels.open("rb") as file:
         bounds, wrong = chunk_bounds(starts), 0
         for (first, end), expected in zip(bounds, entry["chunks"], strict=True):
@@ -194,12 +173,10 @@ def verify(files: SplitFiles, entry: dict[str, Any], images: Images) -> None:
         raise ValueError(f"the checksum of {files.pixels.name} is wrong in {wrong} of {len(bounds)} parts")
 
 
-def image_starts(images: Images) -> NDArray[np.int64]:
+def image_starts(count: int, shape: list[int], sizes: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Return where each image begins in the file of pixels, and where the last one ends."""
-    if isinstance(images.pictures, Ragged):
-        return images.pictures.starts
-    array = np.asarray(images.pictures)
-    return np.asarray(np.arange(len(array) + 1) * array[0].nbytes)
+    lengths = np.full(count, math.prod(shape)) if sizes is None else shape[0] * sizes.prod(axis=1)
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def chunk_bounds(starts: NDArray[np.int64]) -> list[tuple[int, int]]:

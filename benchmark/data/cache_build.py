@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -23,37 +23,24 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from benchmark.base.errors import MissingData, UserError
-from benchmark.base.files import (
-    BLANK,
-    read_json,
-    remove_leftovers,
-    say,
-    sync_folder,
-    write_atomically,
-    write_json,
-    write_sealed,
-)
+from benchmark.base.files import read_json, remove_leftovers, say, sync_folder, write_atomically, write_json
 from benchmark.base.prefetch import ahead, cores, processes
 from benchmark.base.units import counted, text_from_bytes
 from benchmark.config.task import DataConfig
 from benchmark.data.cache import (
     MANIFEST,
-    TAG_SIGNATURE,
     VERSION,
     Folders,
     SplitFiles,
-    Tell,
     Unusable,
     cache_name,
-    cannot_write,
     fingerprint_originals,
-    hash_splits,
     is_whole,
-    partial_folder,
     read_cache,
     read_checked_array,
+    write_manifest,
 )
-from benchmark.data.cache_chunks import Chunk, Chunks, InMemory, Journal, SplitLayout, decode, good_chunks
+from benchmark.data.cache_chunks import Chunk, Chunks, Journal, SplitLayout, decode, good_chunks
 from benchmark.data.images import Images, Loaded
 from benchmark.data.preprocessing import mean_and_std
 from benchmark.data.sources import check_labels, describe, get_source
@@ -63,7 +50,9 @@ JOURNAL, ORIGIN = "journal.txt", "origin.json"
 WORTH_PROCESSES = 1000
 """From this number of files on, processes are started to decode them."""
 MEASURED_AT_A_TIME = 1000
+TAG_SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
 
+Tell = Callable[[str], None]
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
@@ -72,9 +61,10 @@ def open_cache(
     config: DataConfig, folders: Folders, *, build: bool = True, thorough: bool = False, tell: Tell = say
 ) -> tuple[Loaded, str]:
     """Return the images of a source and their hash from its cache; build the cache where it is missing or damaged."""
-    source, folder = get_source(config), folders.cache / cache_name(config)
+    folder = folders.cache / cache_name(config)
+    partial = folder.with_name(f"{folder.name}.partial")
     if build:
-        for path in (folder, partial_folder(folder)):
+        for path in (folder, partial):
             remove_leftovers(path)
     try:
         return read_cache(folder, fingerprint_originals(config, folders), thorough=thorough, need_mean=not config.mean)
@@ -83,17 +73,24 @@ def open_cache(
             raise MissingData(f"'{config.source}' is not cached yet; do so with: python run_all.py prepare") from None
         if str(problem):
             tell(f"{config.source}: {problem}; building it again")
-    originals = replace(source.load(config, folders.data), num_classes=describe(config).num_classes)
+    originals = replace(get_source(config).load(config, folders.data), num_classes=describe(config).num_classes)
     check_labels(originals, config)
     fingerprint = fingerprint_originals(config, folders)
     with build_lock(folder, tell):
         with suppress(Unusable):
             return read_cache(folder, fingerprint, need_mean=not config.mean)  # another process has built it meanwhile
-        Builder(folder, config.source, originals, fingerprint, tell).build()
+        Builder(folder, partial, config.source, originals, fingerprint, tell).build()
     try:
         return read_cache(folder, fingerprint)
     except Unusable as problem:
         raise UserError(f"{problem}, though it was just built; try again, or check the disk if it stays so") from None
+
+
+def cannot_write(folder: Path, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write the cache '{folder}': {error.strerror or error}; make room, or choose another folder with "
+        "--cache-dir; the same command then continues"
+    )
 
 
 @contextmanager
@@ -120,18 +117,15 @@ def build_lock(folder: Path, tell: Tell) -> Iterator[None]:
 
 @dataclass
 class Builder:
-    """Builds the cache `folder` from the originals that have this fingerprint."""
+    """Builds a cache in the folder `partial`, from the originals that have this fingerprint; then renames it."""
 
     folder: Path
+    partial: Path
     source: str
     loaded: Loaded
     fingerprint: str | None
     tell: Tell
     pool: ProcessPoolExecutor | None = None
-
-    @property
-    def partial(self) -> Path:
-        return partial_folder(self.folder)
 
     def build(self) -> None:
         files = [images.pictures for images in self.loaded.splits().values() if isinstance(images.pictures, ImageFiles)]
@@ -156,6 +150,7 @@ class Builder:
 
     def begin(self) -> None:
         """Prepare the .partial folder; keep what an earlier build or a damaged cache has of the same originals."""
+        origin = {"version": VERSION, "fingerprint": self.fingerprint}
         if self.folder.is_dir():
             old = read_json(self.folder / MANIFEST) or {}
             shutil.rmtree(self.partial, ignore_errors=True)
@@ -166,40 +161,32 @@ class Builder:
                     self.add_to_journal(f"{name}-sizes", 0, entry["sizes_sha256"])
                     for index, checksum in enumerate(entry["chunks"]):
                         self.add_to_journal(name, index, checksum)
-                write_json(self.partial / ORIGIN, self.origin())
-        if read_json(self.partial / ORIGIN) != self.origin():
+                write_json(self.partial / ORIGIN, origin)
+        if read_json(self.partial / ORIGIN) != origin:
             shutil.rmtree(self.partial, ignore_errors=True)
             self.partial.mkdir(parents=True)
-            write_json(self.partial / ORIGIN, self.origin())
+            write_json(self.partial / ORIGIN, origin)
 
     def add_to_journal(self, name: str, index: int, checksum: str | None) -> None:
         with (self.partial / JOURNAL).open("a") as journal:
             journal.write(f"{name} {index} {checksum}\n")
 
-    def origin(self) -> dict[str, Any]:
-        return {"version": VERSION, "fingerprint": self.fingerprint}
-
     def lay_out(self, name: str, images: Images, journal: Journal) -> SplitLayout:
         """Return where every image of a split will be in the file, before any is decoded."""
         files, pictures = SplitFiles(self.partial, name), images.pictures
         if not isinstance(pictures, ImageFiles):
-            array = np.asarray(pictures)
-            starts = np.arange(len(images) + 1) * array[0].nbytes
-            return SplitLayout(files, InMemory(array, images.rows), images.labels, None, starts, list(array.shape[1:]))
-        chosen = pictures.take(images.rows)
-        if chosen.keeps_shape:
-            sizes = self.read_sizes(files, chosen, journal)
-            starts = np.concatenate([[0], np.cumsum(chosen.channels * sizes.prod(axis=1))])
-            return SplitLayout(files, chosen, images.labels, sizes, starts, [chosen.channels, 0, 0])
-        shape = [chosen.channels, chosen.size, chosen.size]
-        return SplitLayout(files, chosen, images.labels, None, np.arange(len(chosen) + 1) * int(np.prod(shape)), shape)
+            return SplitLayout(files, images, None, list(np.asarray(pictures).shape[1:]))
+        if pictures.keeps_shape:
+            sizes = self.read_sizes(files, pictures.take(images.rows), journal)
+            return SplitLayout(files, images, sizes, [pictures.channels, 0, 0])
+        return SplitLayout(files, images, None, [pictures.channels, pictures.size, pictures.size])
 
     def read_sizes(self, files: SplitFiles, chosen: ImageFiles, journal: Journal) -> NDArray[np.int64]:
         """Return the sizes of all images; read them from the files once, and keep them for a build that continues."""
         with suppress(OSError, ValueError):
             return read_checked_array(files.sizes, journal.get((f"{files.name}-sizes", 0), ""))
         firsts = range(0, len(chosen), MEASURED_AT_A_TIME)
-        parts = (chosen.part(first, first + MEASURED_AT_A_TIME) for first in firsts)
+        parts = (replace(chosen, paths=chosen.paths[first : first + MEASURED_AT_A_TIME]) for first in firsts)
         parts_read = []
         with progress(len(chosen), f"{self.source} {files.name}, sizes", "image") as bar:
             for sizes in self.map_parts(ImageFiles.read_sizes, parts):
@@ -219,7 +206,7 @@ class Builder:
         """Tell the user what will be written; raise an error if the disk has too little space."""
         total = sum(int(split.starts[-1]) for split in splits)
         kept = sum(split.byte_range(index)[1] for split in splits for index in good[split.files.name])
-        images = sum(len(split.labels) for split in splits)
+        images = sum(len(split.images) for split in splits)
         free = shutil.disk_usage(self.partial).free
         existing = f", {text_from_bytes(kept)} of it there already" if kept else ""
         self.tell(
@@ -235,11 +222,14 @@ class Builder:
         """Write the chunks that are missing, decoded in parallel; return all chunks."""
         chunks = dict(good)
         missing = [index for index in range(len(split.bounds)) if index not in good]
-        parts = (split.originals.part(*split.bounds[index]) for index in missing)
         total, title = int(split.starts[-1]), f"{self.source} {split.files.name}"
-        with open_at_size(split.files.pixels, total) as file, progress(total, title, "B") as bar:
+        split.files.pixels.touch()
+        with split.files.pixels.open("r+b") as file, progress(total, title, "B") as bar:
+            file.truncate(total)
             bar.update(sum(split.byte_range(index)[1] for index in good))
-            for index, (pixels, sums) in zip(missing, self.map_parts(decode, parts), strict=True):
+            for index, (pixels, sums) in zip(
+                missing, self.map_parts(decode, map(split.originals, missing)), strict=True
+            ):
                 start, length = split.byte_range(index)
                 if len(pixels) != length:
                     split.files.sizes.unlink(missing_ok=True)
@@ -253,32 +243,31 @@ class Builder:
                 self.add_to_journal(split.files.name, index, chunks[index].checksum)
                 bar.update(len(pixels))
             os.fsync(file.fileno())
-        if isinstance(split.originals, ImageFiles):
-            write_atomically(split.files.names, os.fsencode("\n".join(split.originals.paths) + "\n"))
+        if isinstance(pictures := split.images.pictures, ImageFiles):
+            paths = pictures.take(split.images.rows).paths
+            write_atomically(split.files.names, os.fsencode("\n".join(paths) + "\n"))
         return chunks
 
     def describe_split(self, split: SplitLayout, chunks: Chunks) -> dict[str, Any]:
         """Return the entry of a split in the manifest; the hash of all entries identifies the data."""
         return {
-            "count": len(split.labels),
+            "count": len(split.images),
             "shape": split.shape,
-            "per_class": np.bincount(split.labels, minlength=self.loaded.num_classes).tolist(),
+            "per_class": np.bincount(split.images.labels, minlength=self.loaded.num_classes).tolist(),
             "bytes": int(split.starts[-1]),
-            "labels_sha256": write_array(split.files.labels, split.labels),
+            "labels_sha256": write_array(split.files.labels, split.images.labels),
             "sizes_sha256": None if split.sizes is None else write_array(split.files.sizes, split.sizes),
             "chunks": [chunks[index].checksum for index in range(len(split.bounds))],
         }
 
     def finish(self, entries: dict[str, Any], train: Chunks) -> None:
-        described = {
-            "version": VERSION,
+        facts = {
             "source": self.source,
             "num_classes": self.loaded.num_classes,
             "fingerprint": self.fingerprint,
             "measured": mean_and_std(np.sum([chunk.sums for chunk in train.values()], axis=0)),
         }
-        manifest = {**described, "sha256": hash_splits(entries), "splits": entries, "seal": BLANK}
-        write_sealed(self.partial / MANIFEST, manifest, self.folder.name)
+        write_manifest(self.partial, self.folder.name, facts, entries)
         for name in (JOURNAL, ORIGIN):
             (self.partial / name).unlink()
         self.partial.rename(self.folder)
@@ -290,13 +279,6 @@ def read_journal(path: Path) -> Journal:
     lines = path.read_text().splitlines() if path.is_file() else []
     words = [line.split() for line in lines]
     return {(row[0], int(row[1])): row[2] for row in words if len(row) == 3 and row[1].isdigit()}
-
-
-def open_at_size(path: Path, size: int) -> BinaryIO:
-    path.touch()
-    file = path.open("r+b")
-    file.truncate(size)
-    return file
 
 
 def write_array(path: Path, array: NDArray[np.int64]) -> str:

@@ -5,32 +5,18 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.data.cache import SplitFiles, chunk_bounds
-from benchmark.data.images import Ragged
+from benchmark.data.cache import SplitFiles, chunk_bounds, image_starts
+from benchmark.data.images import Images, Ragged
 from benchmark.data.preprocessing import channel_sums
 from benchmark.data.sources._files import ImageFiles
 
-
-@dataclass(frozen=True)
-class InMemory:
-    """Some rows of an array, which may be a mapped file."""
-
-    array: NDArray[Any]
-    rows: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def part(self, start: int, end: int) -> "InMemory":
-        return InMemory(self.array, self.rows[start:end])
-
-
-Originals = ImageFiles | InMemory
+Originals = ImageFiles | NDArray[np.uint8]
+"""Some images before they are cached: files still to be decoded, or pixels."""
 Journal = dict[tuple[str, int], str]
 """(split, number of a chunk) → its checksum."""
 
@@ -47,19 +33,27 @@ Chunks = dict[int, Chunk]
 
 @dataclass(frozen=True)
 class SplitLayout:
-    """A split to be cached: its images in order, their sizes if these differ, and where each one begins in the file."""
+    """A split to be cached: its images in order, and their sizes if these differ."""
 
     files: SplitFiles
-    originals: Originals
-    labels: NDArray[np.int64]
+    images: Images
     sizes: NDArray[np.int64] | None
-    starts: NDArray[np.int64]
     shape: list[int]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Return where each image begins in the file, and where the last one ends."""
+        return image_starts(len(self.images), self.shape, self.sizes)
 
     @cached_property
     def bounds(self) -> list[tuple[int, int]]:
         """Return the first image and the end of each chunk."""
         return chunk_bounds(self.starts)
+
+    def originals(self, index: int) -> Originals:
+        """Return the images of a chunk."""
+        pictures, rows = self.images.pictures, self.images.rows[slice(*self.bounds[index])]
+        return pictures.take(rows) if isinstance(pictures, ImageFiles) else np.asarray(pictures)[rows]
 
     def sums(self, index: int, pixels: bytes) -> NDArray[np.int64]:
         """Return the sums by channel of a chunk's pixels."""
@@ -77,9 +71,8 @@ class SplitLayout:
 
 def decode(originals: Originals) -> tuple[bytes, NDArray[np.int64]]:
     """Return the pixels of some images, one after the other, and their sums by channel."""
-    if isinstance(originals, InMemory):
-        images = originals.array[originals.rows]
-        return images.tobytes(), channel_sums(images)
+    if not isinstance(originals, ImageFiles):
+        return originals.tobytes(), channel_sums(originals)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # odd metadata; the pixels are what counts
         each = [originals[index] for index in range(len(originals))]

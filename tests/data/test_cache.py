@@ -315,7 +315,7 @@ def test_a_process_that_waited_finds_the_work_done(folders: Folders, monkeypatch
     """The other one has built it between the first look and the lock."""
     lock = cache_build.build_lock
 
-    def late(folder: Path, tell: cache.Tell) -> object:
+    def late(folder: Path, tell: cache_build.Tell) -> object:
         monkeypatch.setattr(cache_build, "build_lock", lock)
         open_cache(CELEBA, folders)
         monkeypatch.setattr(cache_build.Builder, "build", lambda self: pytest.fail("built twice"))

@@ -40,9 +40,6 @@ class ImageFiles:
             pixels = np.asarray(coloured.resize((width, height), Image.Resampling.BILINEAR))
         return pixels.reshape(height, width, self.channels).transpose(2, 0, 1)
 
-    def part(self, start: int, end: int) -> "ImageFiles":
-        return replace(self, paths=self.paths[start:end])
-
     def take(self, rows: NDArray[np.int64]) -> "ImageFiles":
         return replace(self, paths=tuple(self.paths[row] for row in rows))
 
@@ -90,26 +87,19 @@ def subfolders(root: Path) -> list[str]:
 
 
 def images_below(folder: Path) -> list[str]:
-    """Return the paths of all images below a folder, at any depth, in torchvision's order."""
-    paths: list[str] = []
-    for where, names in sorted(walk_folders(folder)):
-        paths += [f"{where}{os.sep}{name}" for name in sorted(names) if is_image(name)]
-    return paths
+    """Return the paths of all images below a folder, at any depth, in torchvision's order.
 
-
-def walk_folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield every folder with its files. Links are followed; a link to a folder above it is an error."""
+    Links are followed; a link to a folder above it is an error.
+    """
     chains: dict[Path, tuple[Path, ...]] = {}
+    found = []
     for where, _, names in os.walk(folder, followlinks=True):
         real, above = Path(where).resolve(), chains.get(Path(where).parent, ())
         if real in above:
             raise UserError(f"through a link, '{where}' leads back to a folder above it; remove the link")
         chains[Path(where)] = (*above, real)
-        yield where, names
-
-
-def is_image(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES)
+        found.append((where, sorted(name for name in names if name.lower().endswith(SUFFIXES))))
+    return [f"{where}{os.sep}{name}" for where, names in sorted(found) for name in names]
 
 
 def read_class_folders(root: Path, classes: list[str], config: DataConfig) -> Images:

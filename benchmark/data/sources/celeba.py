@@ -16,13 +16,11 @@ from benchmark.data.sources._files import image_files
 SETTINGS = ("attribute", "cache_size")
 CACHED = True
 ATTRIBUTES, PARTITION, FACES = "list_attr_celeba.txt", "list_eval_partition.txt", "img_align_celeba"
-NUM_TRAIN, NUM_TEST = 162_770, 19_962
-DOWNLOAD_BYTES = 1_494_710_798
 
 
 def describe(config: DataConfig) -> Facts:
     shape = (config.channels_read, config.image_size, config.image_size)
-    return Facts(2, NUM_TRAIN, NUM_TEST, shape, download_bytes=DOWNLOAD_BYTES)
+    return Facts(2, 162_770, 19_962, shape, download_bytes=1_494_710_798)
 
 
 def load(config: DataConfig, data_dir: Path) -> Loaded:
@@ -66,7 +64,7 @@ def download(data_dir: Path) -> None:
 
 
 def read_attribute(path: Path, attribute: str) -> dict[str, int]:
-    """Return image name → 0 or 1. The file's first line is the number of images, the second names the attributes."""
+    """Return 0 or 1 for each image name. The file begins with the number of images, then a line of attributes."""
     lines = lines_of(path)
     names = lines[1].split() if len(lines) > 1 else []
     column = names.index(match_name(attribute, names, f"attribute in '{path}':"))
@@ -82,7 +80,7 @@ def read_attribute(path: Path, attribute: str) -> dict[str, int]:
 
 
 def read_partition(path: Path) -> dict[str, int]:
-    """Return image name → 0 train, 1 validation, 2 test."""
+    """Return the split of each image name: 0 is training, 1 validation, 2 test."""
     rows = [line.split() for line in lines_of(path)]
     for number, row in enumerate(rows, start=1):
         if len(row) != 2 or row[1] not in ("0", "1", "2"):

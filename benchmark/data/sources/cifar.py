@@ -82,16 +82,14 @@ def torchvision_class(source: str) -> Any:
 
 
 def load_torchvision(source: str, data_dir: Path) -> Loaded:
-    splits = []
-    for train in (True, False):
-        try:
-            dataset = torchvision_class(source)(data_dir, train=train, download=True)
-        except Exception as error:
-            folder = data_dir / BINARY_FILES[source][0]
-            raise MissingData(
-                f"no {source} in '{data_dir}', and it could not be downloaded ({brief(error)}); get the binary "
-                f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or choose "
-                "another folder with --data-dir"
-            ) from None
-        splits.append(Images.of(dataset.data.transpose(0, 3, 1, 2), np.asarray(dataset.targets)))
-    return Loaded(splits[0], splits[1])
+    try:
+        parts = [torchvision_class(source)(data_dir, train=train, download=True) for train in (True, False)]
+    except Exception as error:
+        folder = data_dir / BINARY_FILES[source][0]
+        raise MissingData(
+            f"no {source} in '{data_dir}', and it could not be downloaded ({brief(error)}); get the binary "
+            f"version from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it as '{folder}', or choose "
+            "another folder with --data-dir"
+        ) from None
+    train, test = (Images.of(part.data.transpose(0, 3, 1, 2), part.targets) for part in parts)
+    return Loaded(train, test)

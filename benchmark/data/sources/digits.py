@@ -24,5 +24,4 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
     images = (pixels * 15).astype(np.uint8).reshape(-1, 1, 8, 8)  # grey levels 0..16, exactly
     order = np.random.Generator(np.random.PCG64(0)).permutation(len(images))
     train, test = order[:NUM_TRAIN], order[NUM_TRAIN:]
-    labels = labels.astype(np.int64)
     return Loaded(Images.of(images[train], labels[train]), Images.of(images[test], labels[test]))
