@@ -57,9 +57,8 @@ def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Gener
     count = len(sizes)
     offsets = mirrored = boxes = factors = order = None
     if config.crop_padding or config.flip:
-        offsets = (
-            torch.randint(0, 2 * config.crop_padding + 1, (2, count, 1), generator=generator).transpose(0, 1).numpy()
-        )
+        corners = torch.randint(0, 2 * config.crop_padding + 1, (2, count, 1), generator=generator)
+        offsets = corners.transpose(0, 1).numpy()
         mirrored = (torch.rand(count, 1, generator=generator) < (0.5 if config.flip else 0.0)).numpy()
     if config.random_resized_crop:
         boxes = random_boxes(sizes, config.crop_scale, generator)
@@ -71,7 +70,10 @@ def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Gener
 
 
 def random_boxes(sizes: NDArray[np.int64], scale: tuple[float, ...], generator: torch.Generator) -> NDArray[np.int64]:
-    """Draw crop boxes as torchvision does: the first of ten tries that fits in the image, else its middle."""
+    """Draw crop boxes as torchvision does: the first of ten tries that fits in the image, else its middle.
+
+    The middle is the largest box whose ratio is allowed.
+    """
     count, (height, width) = len(sizes), sizes.T.astype(np.float64)
     draws = torch.rand(2, ATTEMPTS, count, generator=generator, dtype=torch.float64).numpy()
     area = height * width * (scale[0] + (scale[1] - scale[0]) * draws[0])
@@ -79,22 +81,14 @@ def random_boxes(sizes: NDArray[np.int64], scale: tuple[float, ...], generator: 
     widths, heights = np.round(np.sqrt(area * ratio)), np.round(np.sqrt(area / ratio))
     fits = (widths > 0) & (widths <= width) & (heights > 0) & (heights <= height)
     first = fits.argmax(axis=0), np.arange(count)
-    middle_h, middle_w = middle_box(height, width)
+    middle_h = np.where(width / height < RATIO[0], np.round(width / RATIO[0]), height)
+    middle_w = np.where(width / height > RATIO[1], np.round(height * RATIO[1]), width)
     any_fits = fits.any(axis=0)
     h, w = np.where(any_fits, heights[first], middle_h), np.where(any_fits, widths[first], middle_w)
     position = torch.rand(2, count, generator=generator, dtype=torch.float64).numpy()
     top = np.where(any_fits, np.floor(position[0] * (height - h + 1)), (height - h) // 2)
     left = np.where(any_fits, np.floor(position[1] * (width - w + 1)), (width - w) // 2)
     return np.stack([top, left, h, w], axis=1).astype(np.int64)
-
-
-def middle_box(height: NDArray[np.float64], width: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Return the largest height and width whose ratio is allowed."""
-    narrow, wide = width / height < RATIO[0], width / height > RATIO[1]
-    return (
-        np.where(narrow, np.round(width / RATIO[0]), height),
-        np.where(wide, np.round(height * RATIO[1]), width),
-    )
 
 
 def view(raw: Raw, config: AugmentConfig, draws: Draws[Tensor], size: tuple[int, int]) -> Tensor:

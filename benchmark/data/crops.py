@@ -40,11 +40,7 @@ def center_crop(raw: Raw, size: tuple[int, int]) -> Tensor:
     if isinstance(raw, Tensor):
         return raw
     corner = np.round((raw.sizes - size) / 2).astype(np.int64)
-    return cut_boxes(raw, np.concatenate([corner, np.tile(size, (len(corner), 1))], axis=1))
-
-
-def cut_boxes(raw: RaggedBatch, boxes: NDArray[np.int64]) -> Tensor:
-    """Return the boxes (top, left, height, width) in one tensor of the largest size; smaller ones repeat their edge."""
+    boxes = np.concatenate([corner, np.tile(size, (len(corner), 1))], axis=1)
     return gather_boxes(raw, upload(addresses(raw, boxes), raw.flat.device), boxes)
 
 
@@ -56,7 +52,7 @@ def addresses(raw: RaggedBatch, boxes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def gather_boxes(raw: RaggedBatch, where: Tensor, boxes: NDArray[np.int64]) -> Tensor:
-    """Return the boxes at these addresses, gathered on the device."""
+    """Return the boxes (top, left, height, width) in one tensor of the largest size; smaller ones repeat their edge."""
     first, plane, row_step, last_y, last_x = where[:, :, None, None, None]
     device, (height, width) = raw.flat.device, boxes[:, 2:].max(axis=0).tolist()
     y = torch.arange(height, device=device)[:, None].minimum(last_y)

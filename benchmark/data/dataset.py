@@ -39,22 +39,16 @@ def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Load
 
 
 def facts_of(config: DataConfig, loaded: Loaded | None) -> Facts:
-    """Return the facts of a task's images: counted if they are loaded, else as their source announces them."""
-    if loaded is None:
+    """Return the facts of a task's images: counted if a cache has them, else as their source announces them."""
+    if loaded is None or not loaded.num_classes:
         facts = describe(config)
-        num_train = min(facts.num_train, config.train_images or facts.num_train)
-        num_test = min(facts.num_test, config.test_images or facts.num_test)
-    else:
-        facts = facts_from_images(config, loaded) if loaded.num_classes else describe(config)
-        num_train, num_test = len(loaded.train), len(loaded.test)
-    return replace(facts, num_train=num_train, num_test=num_test - config.test_holdout)
-
-
-def facts_from_images(config: DataConfig, loaded: Loaded) -> Facts:
-    """Return the facts counted from the cache, so that a user's own files need not be read again."""
-    pictures, side = loaded.train.pictures, config.image_size
-    shape = (pictures.channels, side, side) if isinstance(pictures, Ragged) else np.shape(pictures[0])
-    return Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape)
+    else:  # a user's own files need not be read again
+        pictures, side = loaded.train.pictures, config.image_size
+        shape = (pictures.channels, side, side) if isinstance(pictures, Ragged) else np.shape(pictures[0])
+        facts = Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape)
+    num_train = min(facts.num_train, config.train_images or facts.num_train)
+    num_test = min(facts.num_test, config.test_images or facts.num_test) - config.test_holdout
+    return replace(facts, num_train=num_train, num_test=num_test)
 
 
 @dataclass(frozen=True)
@@ -106,16 +100,13 @@ class DataSet:
         """
         order = torch.randperm(len(self.train), generator=streams.generator(seed, "order", epoch)).numpy()
         positions = [order[start:end] for start, end in batch_bounds(len(order), batch_size)]
-        rows = [rows_of(len(batch)) for batch in positions]
-        mine = [batch[part] for batch, part in zip(positions, rows, strict=True)]
+        mine = [batch[rows_of(len(batch))] for batch in positions]
         for step, take in enumerate(self.train.pixels.fetch(mine[first:]), first):
             sizes = self.train.pixels.sizes(positions[step])
             random = streams.generator(seed, "augmentation", epoch, step)
-            draws = [draw(augmentation, sizes, random).part(rows[step]) for _ in range(num_views)]
-            arrays = [mine[step]]
-            for numbers in draws:
-                arrays += numbers.arrays().values()
-            indices, *uploaded = upload_together(arrays, self.mean.device)
+            draws = [draw(augmentation, sizes, random).part(rows_of(len(sizes))) for _ in range(num_views)]
+            arrays = (array for numbers in draws for array in numbers.arrays().values())
+            indices, *uploaded = upload_together([mine[step], *arrays], self.mean.device)
             raw, arrived = take(indices), iter(uploaded)
             on_device = [numbers.uploaded(arrived) for numbers in draws]
             views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in on_device)

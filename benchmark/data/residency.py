@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,46 +28,9 @@ READ_AHEAD = 2
 """Batches of a stream that are read before they are needed."""
 
 
-class Pixels(Protocol):
-    """The images of a split, by position in it."""
-
-    def sizes(self, positions: Rows) -> NDArray[np.int64]:
-        """Return height and width of each image (B, 2)."""
-        ...
-
-    def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
-        """Yield for each batch a function that returns the images at these positions."""
-        ...
-
-
-class Layout(Protocol):
-    """How images are stored in one array on the host, and in a tensor of the same form on the device."""
-
-    @property
-    def array(self) -> NDArray[Any]: ...
-    def __len__(self) -> int: ...
-    def sizes(self, rows: Rows) -> NDArray[np.int64]: ...
-    def part(self, rows: Rows) -> "Layout":
-        """Copy these images alone into memory."""
-        ...
-
-    def shape(self, rows: Rows) -> tuple[int, ...]:
-        """Return the shape of an array that holds just these images."""
-        ...
-
-    def fill(self, rows: Rows, out: NDArray[Any]) -> None: ...
-    def as_batch(self, tensor: Tensor, rows: Rows) -> Raw:
-        """Return a tensor that `fill` filled with just these images as a batch."""
-        ...
-
-    def select(self, tensor: Tensor, rows: Rows, device_rows: Tensor) -> Raw:
-        """Return a batch from a tensor that holds all images; `device_rows` are the rows on its device."""
-        ...
-
-
 @dataclass(frozen=True)
 class Stacked:
-    """Images of one size (N, C, H, W)."""
+    """Images of one size: an array (N, C, H, W), and a tensor of the same form on the device."""
 
     array: NDArray[Any]
 
@@ -75,27 +38,32 @@ class Stacked:
         return len(self.array)
 
     def sizes(self, rows: Rows) -> NDArray[np.int64]:
+        """Return height and width of each image (B, 2)."""
         return np.tile(np.array(self.array.shape[2:]), (len(rows), 1))
 
     def part(self, rows: Rows) -> "Stacked":
+        """Copy these images alone into memory."""
         return Stacked(self.array[rows])
 
     def shape(self, rows: Rows) -> tuple[int, ...]:
+        """Return the shape of an array that holds just these images."""
         return len(rows), *self.array.shape[1:]
 
     def fill(self, rows: Rows, out: NDArray[Any]) -> None:
         self.array.take(rows, axis=0, out=out, mode="clip")  # the default mode would fill a copy first
 
     def as_batch(self, tensor: Tensor, rows: Rows) -> Raw:
+        """Return a tensor that `fill` filled with just these images as a batch."""
         return tensor
 
     def select(self, tensor: Tensor, rows: Rows, device_rows: Tensor) -> Raw:
+        """Return a batch from a tensor that holds all images; `device_rows` are the rows on its device."""
         return tensor.index_select(0, device_rows)
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Images of different sizes, one after the other."""
+    """Images of different sizes, one after the other, with the methods of `Stacked`."""
 
     pictures: Ragged
 
@@ -132,8 +100,13 @@ class Packed:
         return RaggedBatch(tensor, self.pictures.starts[rows], self.sizes(rows), self.pictures.channels)
 
 
+Layout = Stacked | Packed
+
+
 @dataclass(frozen=True)
 class Resident:
+    """The images of a split, by position in it, in a tensor on the device."""
+
     layout: Layout
     tensor: Tensor
 
@@ -141,12 +114,15 @@ class Resident:
         return self.layout.sizes(positions)
 
     def fetch(self, batches: Iterable[Rows]) -> Iterator[Take]:
+        """Yield for each batch a function that returns the images at these positions."""
         for positions in batches:
             yield partial(self.layout.select, self.tensor, positions)
 
 
 @dataclass(frozen=True)
 class Streamed:
+    """The images of a split, by position in it, read from where they lie for each batch."""
+
     layout: Layout
     rows: Rows
     device: torch.device
@@ -174,6 +150,9 @@ class Streamed:
 
     def receive(self, rows: Rows, arrival: Arrival, _: Tensor) -> Raw:
         return self.layout.as_batch(arrival(), rows)
+
+
+Pixels = Resident | Streamed
 
 
 def place_on_device(splits: Iterable[Images], device: torch.device, budget: int) -> list[Pixels]:
