@@ -17,12 +17,15 @@ from benchmark.base.errors import UserError
 from benchmark.base.prefetch import cores
 from benchmark.base.units import counted
 
+module_of = torch.get_device_module
 DEFAULTS: dict[str, dict[str, Any]] = {"cpu": {"channels_last": True}, "cuda": {"channels_last": True}, "mps": {}}
 """Settings of a task that suit a kind of device. Precision is never among them: the paper's is single."""
 BACKENDS = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
 """The library by which devices of a kind exchange gradients."""
+RESIDENT_SHARE = 0.5
+"""The share of a device's free memory that images may take."""
 LEAST_PROCESSES, PROCESSES_PER_CORE = 16, 4
-"""How many processes are allowed: at least the first number, and the second for each core."""
+"""How many processes are allowed: each takes hundreds of megabytes, and a core now and then."""
 
 
 def default_settings(kind: str) -> dict[str, Any]:
@@ -34,13 +37,26 @@ def choose_devices(
     wanted: str, workers: int | None, threads: int, jobs_per_device: int = 1, gpus_per_job: int = 1
 ) -> list[str]:
     """Return the first device of each worker, from `auto`, `cpu`, `cuda` or `cuda:N`; by default all GPUs or cores."""
-    name, kind = device_name(wanted), device_kind(wanted)
-    if kind == "cpu":
+    if device_kind(wanted) == "cpu":
         if jobs_per_device > 1:
             raise UserError("--jobs-per-device is for GPUs; on the CPU use --workers")
-        count = workers or max(1, cores() // (threads * gpus_per_job))
-        check_processes(count * gpus_per_job)
-        return ["cpu"] * count
+        devices, by_default = ["cpu"], max(1, cores() // (threads * gpus_per_job))
+    else:
+        devices = first_devices(wanted, gpus_per_job)
+        by_default = jobs_per_device * len(devices)
+    num_workers, most = workers or by_default, max(LEAST_PROCESSES, PROCESSES_PER_CORE * cores())
+    if num_workers * gpus_per_job > most:
+        raise UserError(
+            f"expected at most {most} processes on this machine of {counted(cores(), 'core')}, got "
+            f"{num_workers * gpus_per_job:,}, which would fill its memory; lower --workers, --jobs-per-device or "
+            "--gpus-per-job"
+        )
+    return [devices[index % len(devices)] for index in range(num_workers)]
+
+
+def first_devices(wanted: str, gpus_per_job: int) -> list[str]:
+    """Return the first device of each group of `gpus_per_job` devices."""
+    name, kind = device_name(wanted), device_kind(wanted)
     if gpus_per_job > 1 and kind not in BACKENDS:
         raise UserError(f"--gpus-per-job: expected a device of {', '.join(BACKENDS)}, got {kind}; leave the option out")
     count = device_count(kind) if name == kind else 1
@@ -50,20 +66,7 @@ def choose_devices(
             f"{count}"
         )
     firsts = range(0, count - gpus_per_job + 1, gpus_per_job)
-    devices = [f"{kind}:{index}" for index in firsts] if name == kind and kind != "mps" else [name]
-    wanted_workers = workers or jobs_per_device * len(devices)
-    check_processes(wanted_workers * gpus_per_job)
-    return [devices[index % len(devices)] for index in range(wanted_workers)]
-
-
-def check_processes(count: int) -> None:
-    """Refuse more processes than the machine can hold: each takes hundreds of megabytes, and a core now and then."""
-    most = max(LEAST_PROCESSES, PROCESSES_PER_CORE * cores())
-    if count > most:
-        raise UserError(
-            f"expected at most {most} processes on this machine of {counted(cores(), 'core')}, got {count:,}, which "
-            "would fill its memory; lower --workers, --jobs-per-device or --gpus-per-job"
-        )
+    return [f"{kind}:{index}" for index in firsts] if name == kind and kind != "mps" else [name]
 
 
 def device_name(wanted: str) -> str:
@@ -71,7 +74,16 @@ def device_name(wanted: str) -> str:
 
 
 def device_kind(wanted: str) -> str:
-    return checked_kind(device_name(wanted), wanted)
+    """Return the kind of a device; raise an error if this machine has no such device."""
+    try:
+        device = torch.device(device_name(wanted))
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda", "mps", "xpu", accelerator_kind()):
+        raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N, xpu or mps")
+    if (device.index or 0) >= device_count(device.type):
+        raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
+    return device.type
 
 
 def accelerator_kind() -> str:
@@ -96,27 +108,9 @@ def device_count(kind: str) -> int:
     return int(torch.accelerator.device_count()) if kind == accelerator_kind() else 0
 
 
-def checked_kind(name: str, wanted: str) -> str:
-    """Return the kind of a device; raise an error if this machine has no such device."""
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda", "mps", "xpu", accelerator_kind()):
-        raise UserError(f"unknown device '{wanted}': expected auto, cpu, cuda, cuda:N, xpu or mps")
-    if (device.index or 0) >= device_count(device.type):
-        raise UserError(f"device '{wanted}' is not available on this machine; use --device auto")
-    return device.type
-
-
 def has_streams(device: torch.device) -> bool:
     """Tell whether a device computes beside the host, in streams of work that the host must not wait for."""
     return device.type not in ("cpu", "meta", "mps")
-
-
-def module_of(device: torch.device) -> Any:
-    """Return torch.cuda, torch.xpu or the like."""
-    return torch.get_device_module(device)
 
 
 def enter(device: torch.device) -> torch.device:
@@ -168,10 +162,6 @@ def forbidden_syncs(device: torch.device) -> Iterator[bool]:
         yield True
     finally:
         switch("default")
-
-
-RESIDENT_SHARE = 0.5
-"""The share of a device's free memory that images may take."""
 
 
 def free_bytes(device: torch.device) -> int:

@@ -44,8 +44,7 @@ def reseed(seed: int, purpose: Purpose, epoch: int = 0, step: int = 0, rank: int
     number = stream_seed(seed, purpose, epoch, step, rank)
     torch.default_generator.manual_seed(number)
     kind = accelerator_kind()
-    if kind == "mps":
-        if torch.backends.mps.is_available():
-            torch.mps.manual_seed(number)
-    elif kind != "cpu" and (module := torch.get_device_module(kind)).is_initialized():
+    if kind == "mps" and torch.backends.mps.is_available():
+        torch.mps.manual_seed(number)
+    elif kind not in ("cpu", "mps") and (module := torch.get_device_module(kind)).is_initialized():
         module.manual_seed_all(number)
