@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 import numpy as np
 
-Value = Callable[[dict[str, Any], str], float | None]
-"""(record, score) → the value of one run, None where it does not exist."""
+Manifest = dict[str, Any]
+Record = dict[str, Any]
+Value = Callable[[Record, str], float | None]
+"""From a record and the name of a score: the value of one run, None where it does not exist."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class Cell:
     second: bool = False
     verdict: str = "tie"
     """The reference method is better or worse than this cell, or it is a tie."""
-    p: float = float("nan")
-    corrected_p: float = float("nan")
+    p: float = nan
+    corrected_p: float = nan
     """After Holm's correction, if there is one."""
     diverged: int = 0
     """Runs without a value because their training diverged."""
@@ -52,8 +55,7 @@ class Cell:
     @property
     def spread(self) -> float:
         """Return the standard deviation over runs; nan where there are too few."""
-        enough = len(self.values) > self.ddof
-        return float(np.std(self.values, ddof=self.ddof)) if enough else float("nan")
+        return float(np.std(self.values, ddof=self.ddof)) if len(self.values) > self.ddof else nan
 
     @property
     def std(self) -> str:
@@ -102,6 +104,4 @@ class Sheet:
     numbers: tuple[dict[str, Any], ...] = ()
     """One for each line of the CSV file."""
     modified: str = ""
-    """What the runs were made with that the file of their task does not say."""
     label: str = ""
-    """What LaTeX refers to it by."""
