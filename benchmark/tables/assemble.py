@@ -1,12 +1,11 @@
 """Build everything that is shown of a manifest. Records are read once, for tables, statistics and the report."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from benchmark.store.store import Store
 from benchmark.tables.build import build_tables
 from benchmark.tables.columns import Column
-from benchmark.tables.model import Sheet, Table
+from benchmark.tables.model import Manifest, Sheet, Table
 from benchmark.tables.modified import open_table, with_note
 from benchmark.tables.render.latex import with_labels
 from benchmark.tables.statistics import build_statistics
@@ -16,7 +15,7 @@ from benchmark.tables.statistics import build_statistics
 class Assembled:
     """All that is shown of one task or one published table. Only a published table has a companion."""
 
-    manifest: dict[str, Any]
+    manifest: Manifest
     columns: list[Column]
     tables: list[Table]
     statistics: list[Sheet]
@@ -31,18 +30,19 @@ class Assembled:
         return str(self.manifest["title"])
 
 
-def assemble(manifest: dict[str, Any], store: Store) -> Assembled:
+def assemble(manifest: Manifest, store: Store) -> Assembled:
     """Return all tables and sheets of a task."""
     manifest, columns = open_table(manifest, store)
     return assemble_parts(manifest, columns, build_tables(manifest, columns), [], manifest["name"])
 
 
 def assemble_parts(
-    manifest: dict[str, Any], columns: list[Column], tables: list[Table], companion: list[Sheet], stem: str
+    manifest: Manifest, columns: list[Column], tables: list[Table], companion: list[Sheet], stem: str
 ) -> Assembled:
     """Add statistics, LaTeX labels that start with `stem`, and the note on what was modified."""
     statistics = with_labels(build_statistics(manifest, columns), f"{stem}-statistics")
     tables, companion = with_labels(tables, stem), with_labels(companion, stem)
+    note = manifest["modified"]
     return Assembled(
-        manifest, columns, with_note(tables, manifest), with_note(statistics, manifest), with_note(companion, manifest)
+        manifest, columns, with_note(tables, note), with_note(statistics, note), with_note(companion, note)
     )

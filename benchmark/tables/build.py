@@ -1,6 +1,6 @@
 """Build tables from columns. A table shows exactly the runs of its manifest; a missing run is shown as missing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from benchmark.store.manifest import with_every_run
 from benchmark.tables.captions import KEPT, caption, is_provisional, table_notes, test_notes
 from benchmark.tables.columns import Column, column_notes, run_notes, split_by_coverage
 from benchmark.tables.markers import mark
-from benchmark.tables.model import Cell, Cells, Row, Table, Value
+from benchmark.tables.model import Cell, Cells, Manifest, Row, Table, Value
 
 ALL_SHOWN = ("markers", "second", "w/t/l", "avg. rank")
 SETTINGS: dict[str, Any] = {
@@ -37,9 +37,9 @@ table. `ddof`: of the standard deviation. `decimals`: of percentages; other meas
 """
 
 
-def build_tables(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Table]:
+def build_tables(manifest: Manifest, columns: Sequence[Column]) -> list[Table]:
     """Return all tables of a task: selective risk, expected risk where the true posterior is known, other measures."""
-    notes = (*column_notes(columns), *run_notes(split_by_coverage(columns)))
+    notes = [*column_notes(columns), *run_notes(split_by_coverage(columns))]
     curve = curve_of(manifest)
     tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest['title']}", notes)]
     if any(column.is_oracle for column in columns):
@@ -51,25 +51,24 @@ def build_tables(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Ta
     return [*tables, measures_table(manifest, columns)]
 
 
-def with_defaults(manifest: dict[str, Any]) -> dict[str, Any]:
+def with_defaults(manifest: Manifest) -> Manifest:
     """Return the manifest with every setting."""
     return {**SETTINGS, **manifest}
 
 
-def curve_of(manifest: dict[str, Any]) -> str:
+def curve_of(manifest: Manifest) -> str:
     """Return the name of the risk curve in the records."""
     return {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
 
 
-def risk_rows(manifest: dict[str, Any], curve: str = "") -> list[Row]:
+def risk_rows(manifest: Manifest, curve: str = "") -> list[Row]:
     curve = curve or curve_of(manifest)
     decimals = manifest["decimals"]
     return [Row(f"{c:g}", curve_value(curve, c), decimals=decimals, coverage=c) for c in manifest["coverages"]]
 
 
-def risk_table(
-    manifest: dict[str, Any], columns: Sequence[Column], curve: str, title: str, notes: tuple[str, ...]
-) -> Table:
+def risk_table(manifest: Manifest, columns: Sequence[Column], curve: str, title: str, notes: Sequence[str]) -> Table:
+    """Return the table of one risk curve, with w/t/l and average ranks below it."""
     rows = risk_rows(manifest, curve)
     cells = fill(rows, columns, manifest)
     judged = [column.name for column in columns if not column.is_oracle]
@@ -80,7 +79,8 @@ def risk_table(
     padding = ("",) * (len(columns) - len(judged))
     end = " (provisional)" if is_provisional(columns) else ""
     shown = {name + end: texts + padding for name, texts in summary.items() if name in manifest["shows"]}
-    ranks = {name: rank for name, rank in zip(judged, summary["avg. rank"], strict=True) if rank != "–"}
+    ranks = {name: float(rank) for name, rank in zip(judged, summary["avg. rank"], strict=True) if rank != "–"}
+    best = [name for name, rank in ranks.items() if rank == min(ranks.values())]
     return Table(
         name=curve.removeprefix("percentile_"),
         caption=f"{title}: {caption(manifest, cells, KEPT.get(curve, ''))}",
@@ -89,21 +89,21 @@ def risk_table(
         columns=tuple(column.name for column in columns),
         cells=hide_parts(cells, manifest["shows"]),
         summary=shown,
-        strong=frozenset((f"avg. rank{end}", name) for name in ranks if float(ranks[name]) == lowest(ranks.values())),
+        strong=frozenset((f"avg. rank{end}", name) for name in best),
         notes=(*test_notes(manifest, columns, cells), *table_notes(manifest, columns), *notes),
         transposed=manifest["transpose"],
     )
 
 
-def kept_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
-    """Show the coverage that the percentile rule really keeps. No value in it is better than another."""
+def kept_table(manifest: Manifest, columns: Sequence[Column]) -> Table:
+    """Return a table of the coverages that the percentile rule really keeps. None of them is better than another."""
     rows = risk_rows(manifest, "percentile_coverage")
     filled = {(row.label, column.name): fill_cell(row, column) for row in rows for column in columns}
-    older = [
-        column.name
-        for column in split_by_coverage(columns)
-        if any("percentile_coverage" not in record["scores"][column.score] for record in column.records)
-    ]
+    older = []
+    for column in split_by_coverage(columns):
+        if any("percentile_coverage" not in record["scores"][column.score] for record in column.records):
+            older.append(column.name)
+    why = "older runs, ranked in float64, where nothing ties; --redo-stale makes them again"
     return Table(
         name="kept",
         caption=f"Coverage really kept (%) on {manifest['title']}: mean±std over the same runs.",
@@ -111,16 +111,9 @@ def kept_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in columns),
         cells={key: cell for key, cell in filled.items() if cell is not None},
-        notes=(f"{', '.join(older)}: {OLDER_PERCENTILES}.",) if older else (),
+        notes=(f"{', '.join(older)}: {why}.",) if older else (),
         transposed=manifest["transpose"],
     )
-
-
-OLDER_PERCENTILES = "older runs, ranked in float64, where nothing ties; --redo-stale makes them again"
-
-
-def lowest(printed: Iterable[str]) -> float:
-    return min(map(float, printed))
 
 
 def curve_value(curve: str, coverage: float) -> Value:
@@ -141,12 +134,13 @@ MEASURES = (
 )
 
 
-def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table:
+def measures_table(manifest: Manifest, columns: Sequence[Column]) -> Table:
+    """Return the table of all measures but the risks: areas under curves, accuracy and calibration."""
     manifest = {**manifest, "groups": [], "shows": ("markers", "second")}
     judged = split_by_coverage([column for column in columns if not column.is_oracle])
     more = manifest["decimals"] - SETTINGS["decimals"]
-    measured = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
-    rows = [replace(row, decimals=row.decimals + more) for row in measured]
+    known = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
+    rows = [replace(row, decimals=row.decimals + more) for row in known]
     cells = fill(rows, judged, manifest)
     return Table(
         name="measures",
@@ -161,16 +155,13 @@ def measures_table(manifest: dict[str, Any], columns: Sequence[Column]) -> Table
     )
 
 
-def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: dict[str, Any]) -> Cells:
+def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: Manifest) -> Cells:
     """Return the cells of all rows, each compared with the reference and with its row; the oracle's are not compared.
 
     A cell without a run, finished or still to come, is left out.
     """
-    all_cells = {}
-    for row in rows:
-        for column in columns:
-            if (cell := fill_cell(row, column, manifest["ddof"])) is not None:
-                all_cells[row.label, column.name] = cell
+    filled = {(row.label, column.name): fill_cell(row, column, manifest["ddof"]) for row in rows for column in columns}
+    all_cells = {key: cell for key, cell in filled.items() if cell is not None}
     judged = {column.name for column in columns if not column.is_oracle}
     cells = {key: cell for key, cell in all_cells.items() if key[1] in judged}
     cells = mark(cells, rows, manifest["reference"], manifest["test"], manifest["holm"])
@@ -182,6 +173,7 @@ def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: dict[str, Any
 
 
 def fill_cell(row: Row, column: Column, ddof: int = 0) -> Cell | None:
+    """Return the cell of a row and a column; None where no run is there or still to come."""
     part = column.at(row.coverage)
     values = run_values(row, part)
     unfinished = part.wanted > len(part.records) + len(part.diverged) and not part.reason
@@ -208,12 +200,11 @@ def mark_best(line: dict[str, Cell], lower_is_better: bool) -> dict[str, Cell]:
 
 def hide_parts(cells: Cells, shows: Sequence[str]) -> Cells:
     """Remove the markers or the second best, if the table does not show them."""
-    kept = dict(cells)
     if "markers" not in shows:
-        kept = {key: replace(cell, verdict="") for key, cell in kept.items()}
+        cells = {key: replace(cell, verdict="") for key, cell in cells.items()}
     if "second" not in shows:
-        kept = {key: replace(cell, second=False) for key, cell in kept.items()}
-    return kept
+        cells = {key: replace(cell, second=False) for key, cell in cells.items()}
+    return cells
 
 
 def wins_ties_losses(rows: Sequence[Row], name: str, cells: Cells, reference: str) -> str:
@@ -241,12 +232,12 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> tu
 
 
 def select(
-    manifest: dict[str, Any],
+    manifest: Manifest,
     labels: Sequence[str] | None,
     coverages: Sequence[float] | None,
     reference: str | None,
-    published: Sequence[dict[str, Any]] = (),
-) -> dict[str, Any]:
+    published: Sequence[Manifest] = (),
+) -> Manifest:
     """Return the manifest with other methods, coverages or another reference.
 
     Methods may come from any command; `published` adds the runs of published tables.
@@ -256,17 +247,16 @@ def select(
     owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
     kept = match_labels(labels or ["all"], owners, f"method in the results of {manifest['task']}:")
     entries = [entry for entry in manifest["entries"] if entry["label"] in kept]
-    names = [entry["label"] for entry in entries]
-    chosen = pick_reference(reference, manifest["reference"], names)
+    chosen = pick_reference(reference, manifest["reference"], [entry["label"] for entry in entries])
     rows = list(dict.fromkeys(coverages or manifest["coverages"]))
     return {**manifest, "entries": entries, "reference": chosen, "coverages": rows}
 
 
 def pick_reference(wanted: str | None, default: str, labels: Sequence[str]) -> str:
     """Return the wanted reference; else the task's own, if it is shown; else the first method."""
-    if wanted is not None:
-        matches = [label for label in labels if canonical(label) == canonical(wanted)]
-        if not matches:
-            raise UserError(f"--reference {wanted}: not among the methods shown ({', '.join(labels)})")
-        return matches[0]
-    return default if default in labels else labels[0]
+    if wanted is None:
+        return default if default in labels else labels[0]
+    for label in labels:
+        if canonical(label) == canonical(wanted):
+            return label
+    raise UserError(f"--reference {wanted}: not among the methods shown ({', '.join(labels)})")

@@ -10,6 +10,7 @@ from benchmark.measure.labels import name_at
 from benchmark.store.post_hoc import with_scores
 from benchmark.store.stale import stale_reasons
 from benchmark.store.store import Store, folder_of
+from benchmark.tables.model import Manifest, Record
 
 DAMAGED = "its record is damaged and left out; the command that made it makes it again"
 
@@ -20,10 +21,10 @@ class Column:
 
     name: str
     score: str
-    records: tuple[dict[str, Any], ...]
+    records: tuple[Record, ...]
     wanted: int
     is_oracle: bool = False
-    diverged: tuple[dict[str, Any], ...] = ()
+    diverged: tuple[Record, ...] = ()
     reason: str = ""
     """Why there is nothing to show."""
     published: bool = True
@@ -55,7 +56,7 @@ class Column:
         return next((part for part in self.parts if part.coverage == coverage), empty)
 
 
-def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
+def load_columns(manifest: Manifest, store: Store) -> list[Column]:
     """Return the columns in the manifest's order; a method's published score comes last, as in the paper."""
     by_name: dict[str, list[Column]] = {}
     for entry in manifest["entries"]:
@@ -73,39 +74,38 @@ def load_columns(manifest: dict[str, Any], store: Store) -> list[Column]:
 
 def find_column(name: str, columns: Sequence[Column]) -> Column:
     """Return the column with this name. Make an empty one where no run is there yet, as its scores are not known."""
-    exact = next((column for column in columns if column.name == name), None)
-    if exact is not None:
-        return exact
+    for column in columns:
+        if column.name == name:
+            return column
     owner = max((c for c in columns if name.startswith(f"{c.name}+")), key=lambda column: len(column.name))
     reason = "its runs have no such score" if owner.records else owner.reason
     return replace(owner, name=name, records=(), diverged=() if owner.records else owner.diverged, reason=reason)
 
 
-def entry_columns(entry: dict[str, Any], manifest: dict[str, Any], store: Store) -> list[Column]:
+def entry_columns(entry: dict[str, Any], manifest: Manifest, store: Store) -> list[Column]:
     """Return one column for each score of an entry's runs, also for the scores that the manifest adds."""
-    epoch, records, diverged, damaged = entry.get("epoch"), [], [], []
+    epoch = entry.get("epoch")
+    records, diverged, damaged = [], [], []
     for seed in entry["seeds"]:
         folder = folder_of(manifest["task"], entry["method"], entry["job"], seed)
         record = store.read_record(folder)
         if record is None:
-            damaged += [seed] if store.has_record(folder) else []
+            if store.has_record(folder):
+                damaged.append(seed)
         elif "diverged" in record:
             diverged.append(record)
         else:
-            records.append(with_scores(record_at_epoch(record, epoch), folder, store, manifest["scores"], epoch))
+            record = record if epoch is None else record | record["at_epochs"][str(epoch)]
+            records.append(with_scores(record, folder, store, manifest["scores"], epoch))
     column = Column(
         entry["label"],
         score="",
         records=tuple(records),
         wanted=len(entry["seeds"]),
         diverged=tuple(diverged),
-        reason=entry.get("reason", ""),
-        epoch=epoch,
-        coverage=entry.get("coverage"),
-        code=entry.get("code", ""),
-        torch=manifest.get("torch", ""),
-        modified=entry.get("modified", {}),
         damaged=tuple(damaged),
+        torch=manifest.get("torch", ""),
+        **{name: entry[name] for name in ("reason", "epoch", "coverage", "code", "modified") if name in entry},
     )
     return split_by_score(column) if records else [column]
 
@@ -116,11 +116,6 @@ def split_by_score(column: Column) -> list[Column]:
     names = dict.fromkeys(score for record in column.records for score in (*record["scores"], *record["unavailable"]))
     further = [score_column(score, column) for score in names if score != published]
     return [*further, replace(column, score=published)]
-
-
-def record_at_epoch(record: dict[str, Any], epoch: int | None) -> dict[str, Any]:
-    """Return the record of a training as it was after this epoch; None means the tested state."""
-    return record if epoch is None else {**record, **record["at_epochs"][str(epoch)]}
 
 
 def score_column(score: str, column: Column) -> Column:
@@ -152,19 +147,19 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
         if column.reason:
             names_by_reason.setdefault(column.reason, []).append(column.name)
     notes = [f"{abbreviate(names)}: {reason}." for reason, names in names_by_reason.items()]
-    notes += [coverages_note(column) for column in columns if column.parts and column.published]
-    notes += [*plugin_notes(columns), *images_notes(columns)]
+    for column in columns:
+        if column.parts and column.published:
+            trained = ", ".join(f"{part.coverage:g}" for part in column.parts)
+            notes.append(f"{column.name}: one training for each of the coverages {trained}; other rows have no model.")
+    for column in columns:
+        if column.published and column.records and column.records[0].get("identity", {}).get("source_sha256"):
+            notes.append(f"{column.name}: made by a plugin; --plugin {column.records[0]['method']}.py.")
+    notes += images_notes(columns)
     return notes + [note for column in split_by_coverage(columns) if (note := facts_note(column))]
 
 
-def plugin_notes(columns: Sequence[Column]) -> list[str]:
-    """Name the plugin file of each method that is not part of the suite."""
-    made = [c for c in columns if c.published and c.records and c.records[0].get("identity", {}).get("source_sha256")]
-    return [f"{column.name}: made by a plugin; --plugin {column.records[0]['method']}.py." for column in made]
-
-
 def images_notes(columns: Sequence[Column]) -> list[str]:
-    """Name the columns whose runs used other images than the first column: different commands may have made them."""
+    """Return a note on columns that used other images than the first: different commands may have made them."""
     used = {}
     for column in split_by_coverage(columns):
         if column.published and column.records and not column.is_oracle:
@@ -172,11 +167,6 @@ def images_notes(columns: Sequence[Column]) -> list[str]:
     first = next((name for name, images in used.items() if images), "")
     others = [name for name, images in used.items() if images and images != used[first]]
     return [f"{abbreviate(others)}: other images than {first} was given, so not comparable."] if others else []
-
-
-def coverages_note(column: Column) -> str:
-    trained = ", ".join(f"{part.coverage:g}" for part in column.parts)
-    return f"{column.name}: one training for each of the coverages {trained}; other rows have no model."
 
 
 def abbreviate(names: Sequence[str]) -> str:
@@ -194,7 +184,7 @@ def facts_note(column: Column) -> str:
 def run_notes(columns: Sequence[Column]) -> list[str]:
     """Return the notes on single runs: the same note on several seeds of a column is one line."""
     seeds_by_note: dict[tuple[str, str], list[str]] = {}
-    for column in columns:
+    for column in (column for column in columns if not column.is_oracle):
         notes = [(r["seed"], note) for r in column.records for note in record_notes(r, column)]
         if column.published:
             notes += [(r["seed"], f"diverged ({r['diverged']})") for r in column.diverged]
@@ -207,15 +197,13 @@ def run_notes(columns: Sequence[Column]) -> list[str]:
     return [f"{name}, seed {', '.join(seeds)}: {note}." for (name, note), seeds in seeds_by_note.items()]
 
 
-def record_notes(record: dict[str, Any], column: Column) -> list[str]:
-    if column.is_oracle:
-        return []
+def record_notes(record: Record, column: Column) -> list[str]:
     notes = list(record["notes"]) if column.published else []
     ties = record["scores"][column.score]["top_ties"]
     if ties > max(0.001, 1.5 / record["num_test"]):
         notes.append(f"{ties:.1%} of the test images tie for the highest confidence")
     if column.published:
         notes += stale_reasons(record, column.code, column.torch)
-    if column.published and len(record["provenance"]["environments"]) > 1:
-        notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
+        if len(record["provenance"]["environments"]) > 1:
+            notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
     return notes

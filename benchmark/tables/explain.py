@@ -1,7 +1,5 @@
 """Explain a cell: its runs, and the test behind its marker."""
 
-from typing import Any
-
 import numpy as np
 from tabulate import tabulate
 
@@ -12,11 +10,11 @@ from benchmark.store.store import Store, folder_of
 from benchmark.tables.build import fill, risk_rows
 from benchmark.tables.columns import Column
 from benchmark.tables.markers import FAMILIES
-from benchmark.tables.model import Cell, Row
+from benchmark.tables.model import Cell, Manifest, Row
 from benchmark.tables.modified import open_table
 
 
-def explain(manifest: dict[str, Any], method: str, coverage: float, store: Store) -> str:
+def explain(manifest: Manifest, method: str, coverage: float, store: Store) -> str:
     """Return a page of text on the cell of a method at a coverage."""
     if coverage not in manifest["coverages"]:
         manifest = {**manifest, "coverages": [coverage]}
@@ -34,13 +32,12 @@ def explain(manifest: dict[str, Any], method: str, coverage: float, store: Store
     against = cells.get((row.label, reference))
     if name != reference and against is not None and against.values:
         parts += [runs_text(by_name[reference], row, against), test_text(manifest, name, cell, against)]
+    elif name == reference:
+        parts.append(f"{name} is the reference: it is compared with nothing.")
     else:
-        parts.append(f"{name} is the reference: it is compared with nothing." if name == reference else NO_REFERENCE)
+        parts.append("No run of the reference is there: no comparison.")
     parts += [manifest["modified"]] if manifest["modified"] else []
     return "\n\n".join([*parts, where_text(manifest, by_name[name].at(coverage), store)])
-
-
-NO_REFERENCE = "No run of the reference is there: no comparison."
 
 
 def runs_text(column: Column, row: Row, cell: Cell) -> str:
@@ -57,14 +54,15 @@ def runs_text(column: Column, row: Row, cell: Cell) -> str:
     return f"{heading} (mean {values.mean():.6f}, population std {values.std():.6f}{spread})\n{grid}"
 
 
-def test_text(manifest: dict[str, Any], name: str, cell: Cell, against: Cell) -> str:
+def test_text(manifest: Manifest, name: str, cell: Cell, against: Cell) -> str:
     """Describe the test: its name, its statistic, its p and the verdict."""
     outcome = run_test(manifest["test"], against.by_seed, cell.by_seed)
     reference = manifest["reference"]
     if outcome is None:
         return "No seed is in both: no comparison."
-    kind = f"sum of the ranks of the pairs in which {reference} is lower"
-    statistic = kind if manifest["test"] == "paired" else f"rank sum of {reference} among both"
+    statistic = f"rank sum of {reference} among both"
+    if manifest["test"] == "paired":
+        statistic = f"sum of the ranks of the pairs in which {reference} is lower"
     smallest = smallest_p_for(manifest["test"], against.by_seed, cell.by_seed)
     lines = [
         f"{reference} against {name}: {TESTS[manifest['test']]}",
@@ -76,7 +74,7 @@ def test_text(manifest: dict[str, Any], name: str, cell: Cell, against: Cell) ->
     return "\n".join([*lines, f"{reference} is {meaning[cell.verdict]} at level {LEVEL:g}."])
 
 
-def where_text(manifest: dict[str, Any], column: Column, store: Store) -> str:
+def where_text(manifest: Manifest, column: Column, store: Store) -> str:
     jobs = {record["job"]: record["method"] for record in column.records}
     folders = [store.root / folder_of(manifest["task"], method, job, 0).parent for job, method in jobs.items()]
     return "Records: " + ", ".join(f"{folder}/seed-<n>/record.json" for folder in folders)

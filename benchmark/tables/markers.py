@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import isnan
+from math import isnan, nan
 
 from benchmark.measure.statistics import LEVEL, Outcome, holm, run_test, smallest_p_for
 from benchmark.tables.model import Cells, Row
 
 FAMILIES = {"row": "the columns of a row", "column": "the rows of a column", "table": "the whole table"}
 """What Holm's correction may cover, in the words of a caption."""
-
-
 Key = tuple[str, str]
 
 
@@ -42,8 +40,8 @@ def judge(
         verdict = "tie"
         if max(corrected[key], reachable[key]) < LEVEL:
             verdict = "better" if (outcome.direction > 0) == lower_is_better[key[0]] else "worse"
-        shown = corrected[key] if family else float("nan")
-        marked[key] = replace(cells[key], verdict=verdict, p=outcome.p, corrected_p=shown)
+        corrected_p = corrected[key] if family else nan
+        marked[key] = replace(cells[key], verdict=verdict, p=outcome.p, corrected_p=corrected_p)
     return marked
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import isnan, nan
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from benchmark.measure.statistics import (
 from benchmark.tables.build import average_ranks, complete_columns, fill, risk_rows, run_values, wins_ties_losses
 from benchmark.tables.columns import Column, split_by_coverage
 from benchmark.tables.markers import compared_keys, family_sizes, judge, reachable_p, run_tests
-from benchmark.tables.model import Cells, Row, Sheet
+from benchmark.tables.model import Cell, Cells, Manifest, Record, Row, Sheet
 
 RESAMPLES = 2000
+EMPTY = Cell({}, 0, 0)
 WAYS = (
     ("rank-sum", "exact", ""),
     ("Holm, row", "exact", "row"),
@@ -36,22 +37,23 @@ WAYS = (
 """Heading, test, and the cells that Holm's correction covers."""
 
 
-def build_statistics(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Sheet]:
+def build_statistics(manifest: Manifest, columns: Sequence[Column]) -> list[Sheet]:
     """Return the sheets for which there are enough runs."""
     judged = [column for column in columns if not column.is_oracle and column.records]
     rows = risk_rows(manifest)
     cells = fill(rows, judged, manifest)
-    others = [column.name for column in judged if column.name != manifest["reference"]]
-    sheets = []
-    if others and len(others) < len(judged):
+    names = [column.name for column in judged]
+    others = [name for name in names if name != manifest["reference"]]
+    sheets: list[Sheet | None] = []
+    if others and len(others) < len(names):
         sheets += [corrected_sheet(manifest, rows, others, cells), *pair_sheets(manifest, rows, others, cells)]
-    sheets += ranks_sheet(manifest, rows, [column.name for column in judged], cells)
-    sheets += variance_sheet(manifest, rows, judged)
-    return sheets + gain_sheet(manifest, split_by_coverage(judged))
+    sheets += [ranks_sheet(manifest, rows, names, cells), variance_sheet(manifest, rows, judged)]
+    sheets += [gain_sheet(manifest, split_by_coverage(judged))]
+    return [sheet for sheet in sheets if sheet is not None]
 
 
-def corrected_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
-    """Show the w/t/l of every column for each test and correction, or how many seeds a marker needs."""
+def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
+    """Return a sheet with w/t/l of each column for each test and correction, or how many seeds a marker needs."""
     reference, numbers, texts = manifest["reference"], [], {name: [name] for name in names}
     outcomes = {test: run_tests(cells, reference, test) for test in ("exact", "paired")}
     for _, test, family in WAYS:
@@ -77,35 +79,33 @@ def corrected_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequen
     )
 
 
-def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
-    """Show the differences from the reference, seed by seed, with t intervals; and the correlations over seeds."""
+def pair_sheets(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
+    """Return two sheets: differences from the reference, seed by seed, with t intervals; correlations over seeds."""
     reference, numbers = manifest["reference"], []
-    differences: dict[str, list[str]] = {name: [] for name in names}
-    correlations: dict[str, list[str]] = {name: [] for name in names}
+    differences, correlations = [], []
     for name in names:
+        difference_line, correlation_line = [name], [name]
         for row in rows:
-            ours, theirs = cells.get((row.label, reference)), cells.get((row.label, name))
-            pair = paired_difference(*paired(ours.by_seed, theirs.by_seed)) if ours and theirs else None
-            if pair is None or not pair.n:
-                differences[name].append("–")
-                correlations[name].append("–")
-                continue
+            ours, theirs = (cells.get((row.label, column), EMPTY) for column in (reference, name))
+            pair = paired_difference(*paired(ours.by_seed, theirs.by_seed))
             interval = f"±{pair.half_width:.2f}" if pair.n > 1 else ""
             star = "*" if pair.leaves_zero_out else ""
-            differences[name].append(f"{pair.mean:+z.2f}{interval}{star}")
-            correlations[name].append("–" if np.isnan(pair.correlation) else f"{pair.correlation:.2f}")
-            numbers.append({"column": name, "row": row.label, **vars(pair)})
+            difference_line.append(f"{pair.mean:+z.2f}{interval}{star}" if pair.n else "–")
+            correlation_line.append("–" if isnan(pair.correlation) else f"{pair.correlation:.2f}")
+            if pair.n:
+                numbers.append({"column": name, "row": row.label, **vars(pair)})
+        differences.append(tuple(difference_line))
+        correlations.append(tuple(correlation_line))
     heading = ("method \\ coverage", *(row.label for row in rows))
-    needed = seeds_needed("paired")
     return [
         Sheet(
             "differences",
             f"Paired differences on {manifest['title']}: risk minus that of {reference}, in points, seed by seed, with "
             f"the half width of the {1 - LEVEL:.0%} t interval of the mean; * the interval leaves 0 out (each cell by "
             f"itself, no correction; from {LEAST_SEEDS} seeds on, and never without a spread). The signed-rank test "
-            f"can mark nothing below {needed} seeds.",
+            f"can mark nothing below {seeds_needed('paired')} seeds.",
             heading,
-            tuple((name, *line) for name, line in differences.items()),
+            tuple(differences),
             numbers=tuple(numbers),
         ),
         Sheet(
@@ -113,7 +113,7 @@ def pair_sheets(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[s
             f"Correlation over seeds of the risk with that of {reference} on {manifest['title']}. Where it is clearly "
             "positive, pairs say more than the rank-sum test, which ignores them.",
             heading,
-            tuple((name, *line) for name, line in correlations.items()),
+            tuple(correlations),
         ),
     ]
 
@@ -137,72 +137,52 @@ def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Drawn
         seeds_of[name] = frozenset.intersection(*(frozenset(cells[row.label, name].by_seed) for row in rows))
     counts = Counter(seeds_of.values())
     usual = max(counts, key=lambda seeds: (counts[seeds], len(seeds)), default=frozenset())
-    ranked = [name for name, seeds in seeds_of.items() if seeds >= usual]
-    short = [name for name in seeds_of if name not in ranked]
-    if len(ranked) < 2 or len(usual) < 2:
+    ranked = tuple(name for name, seeds in seeds_of.items() if seeds >= usual)
+    short = tuple(name for name in seeds_of if name not in ranked)
+    seeds = tuple(sorted(usual))
+    if len(ranked) < 2 or len(seeds) < 2:
         return None
-    ranks, seeds = None, sorted(usual)
-    if len(seeds) >= LEAST_SEEDS:
-        values = []
-        for name in ranked:
-            runs = [cells[row.label, name].by_seed for row in rows]
-            values.append([[by_seed[seed] for by_seed in runs] for seed in seeds])
-        ranks = bootstrap_ranks(np.array(values), rows[0].decimals, RESAMPLES, np.random.default_rng(0))
-    return DrawnRanks(tuple(ranked), tuple(short), tuple(seeds), ranks)
+    if len(seeds) < LEAST_SEEDS:
+        return DrawnRanks(ranked, short, seeds, None)
+    values = [cells[row.label, name].by_seed[seed] for name in ranked for seed in seeds for row in rows]
+    cube = np.array(values).reshape(len(ranked), len(seeds), len(rows))
+    ranks = bootstrap_ranks(cube, rows[0].decimals, RESAMPLES, np.random.default_rng(0))
+    return DrawnRanks(ranked, short, seeds, ranks)
 
 
-def ranks_sheet(manifest: dict[str, Any], rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
-    """Show how far the average ranks depend on the seeds, for the columns that have every cell."""
+def ranks_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet | None:
+    """Return a sheet with the average ranks and, with enough seeds, how far they depend on the seeds."""
     drawn = draw_ranks(rows, names, cells)
     if drawn is None:
-        return []
-    whole, seeds, ranks = drawn.names, drawn.seeds, drawn.ranks
-    printed = average_ranks(rows, whole, cells)
-    left_out = [f"Left out, as they lack seeds that most have: {', '.join(drawn.short)}."] if drawn.short else []
-    notes = (*left_out, smallest_p_text(len(seeds)))
-    if ranks is None:
-        return [unresampled_sheet(manifest, len(seeds), list(zip(whole, printed, strict=True)), notes)]
-    low, high = np.percentile(ranks, [2.5, 97.5], axis=0)
-    best = probability_of_best(ranks)
-    numbers = [
-        {"column": name, "avg_rank": float(printed[i]), "low": low[i], "high": high[i], "probability_of_best": best[i]}
-        for i, name in enumerate(whole)
-    ]
-    lines = [
-        (name, printed[i], f"{ranks[:, i].mean():.2f}", f"{low[i]:.2f} to {high[i]:.2f}", f"{best[i]:.1%}")
-        for i, name in enumerate(whole)
-    ]
-    return [
-        Sheet(
-            "ranks",
-            f"How far the average ranks on {manifest['title']} depend on the seeds: {RESAMPLES:,} times {len(seeds)} "
-            "seeds were drawn with replacement, the same for all methods. Equal printed means share the smaller rank. "
-            "P(best): share of draws with the lowest average rank.",
-            ("method", "avg. rank", "mean of draws", "95 % of draws", "P(best)"),
-            tuple(lines),
-            ("With few seeds the draws show less than there is: five seeds have 126 different draws.", *notes),
-            tuple(numbers),
-        )
-    ]
-
-
-def unresampled_sheet(
-    manifest: dict[str, Any], seeds: int, ranks: Sequence[tuple[str, str]], notes: tuple[str, ...]
-) -> Sheet:
-    """Show the average ranks alone, and say why they were not resampled."""
-    return Sheet(
-        "ranks",
+        return None
+    seeds, ranks = len(drawn.seeds), drawn.ranks
+    heading: tuple[str, ...] = ("method", "avg. rank")
+    lines: list[tuple[str, ...]] = list(zip(drawn.names, average_ranks(rows, drawn.names, cells), strict=True))
+    numbers = [{"column": name, "avg_rank": float(rank)} for name, rank in lines]
+    notes = [f"Left out, as they lack seeds that most have: {', '.join(drawn.short)}."] if drawn.short else []
+    notes.append(smallest_p_text(seeds))
+    caption = (
         f"Average ranks on {manifest['title']}: how far they depend on the seeds is not said, as {seeds} seeds are too "
-        f"few to draw from (it takes {LEAST_SEEDS}).",
-        ("method", "avg. rank"),
-        tuple(ranks),
-        notes,
-        tuple({"column": name, "avg_rank": float(rank)} for name, rank in ranks),
+        f"few to draw from (it takes {LEAST_SEEDS})."
     )
+    if ranks is not None:
+        caption = (
+            f"How far the average ranks on {manifest['title']} depend on the seeds: {RESAMPLES:,} times {seeds} "
+            "seeds were drawn with replacement, the same for all methods. Equal printed means share the smaller rank. "
+            "P(best): share of draws with the lowest average rank."
+        )
+        notes.insert(0, "With few seeds the draws show less than there is: five seeds have 126 different draws.")
+        heading += ("mean of draws", "95 % of draws", "P(best)")
+        low, high = np.percentile(ranks, [2.5, 97.5], axis=0)
+        best = probability_of_best(ranks)
+        for i in range(len(lines)):
+            lines[i] += (f"{ranks[:, i].mean():.2f}", f"{low[i]:.2f} to {high[i]:.2f}", f"{best[i]:.1%}")
+            numbers[i] |= {"low": low[i], "high": high[i], "probability_of_best": best[i]}
+    return Sheet("ranks", caption, heading, tuple(lines), tuple(notes), tuple(numbers))
 
 
-def variance_sheet(manifest: dict[str, Any], rows: Sequence[Row], columns: Sequence[Column]) -> list[Sheet]:
-    """Show the standard deviation over seeds beside the one over test sets."""
+def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Column]) -> Sheet:
+    """Return a sheet with the standard deviation over seeds beside the one over test sets."""
     numbers, lines = [], []
     for column in columns:
         line = [column.name]
@@ -211,34 +191,33 @@ def variance_sheet(manifest: dict[str, Any], rows: Sequence[Row], columns: Seque
             if not values:
                 line.append("–")
                 continue
-            seeds = float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else float("nan")
+            seeds = float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else nan
             tests = 100 * float(np.sqrt(np.mean([test_variance(r, part.score, row) for r in part.records])))
-            line.append(f"{'–' if np.isnan(seeds) else f'{seeds:.2f}'} / {tests:.2f}")
+            line.append(f"{'–' if isnan(seeds) else f'{seeds:.2f}'} / {tests:.2f}")
             numbers.append({"column": column.name, "row": row.label, "seed_std": seeds, "test_std": tests})
         lines.append(tuple(line))
-    return [
-        Sheet(
-            "variance",
-            f"Where the noise on {manifest['title']} comes from: standard deviation of the risk, in points, over seeds "
-            "on these test images (ddof 1) / over test sets of this size with the network fixed (by the influence "
-            "function of the selective risk). More seeds make only the first part of the error smaller.",
-            ("method \\ coverage", *(row.label for row in rows)),
-            tuple(lines),
-            numbers=tuple(numbers),
-        )
-    ]
+    return Sheet(
+        "variance",
+        f"Where the noise on {manifest['title']} comes from: standard deviation of the risk, in points, over seeds "
+        "on these test images (ddof 1) / over test sets of this size with the network fixed (by the influence "
+        "function of the selective risk). More seeds make only the first part of the error smaller.",
+        ("method \\ coverage", *(row.label for row in rows)),
+        tuple(lines),
+        numbers=tuple(numbers),
+    )
 
 
-def test_variance(record: dict[str, Any], score: str, row: Row) -> float:
+def test_variance(record: Record, score: str, row: Row) -> float:
     return sampling_variance(record["scores"][score]["risk"], (row.coverage or 100) / 100, record["num_test"])
 
 
-def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Sheet]:
-    """Show what each method gains over the baseline in AUGRC, and the two parts of the gain."""
+def gain_sheet(manifest: Manifest, columns: Sequence[Column]) -> Sheet | None:
+    """Return a sheet with what each method gains over the baseline in AUGRC, and the two parts of the gain."""
     base = next((column for column in columns if column.name == manifest.get("baseline")), None)
     if base is None:
-        return []
+        return None
     lines, numbers = [], []
+    heading = ("method", "gain", "ranking", "classifier")
     for column in columns:
         gains = seed_gains(base, column)
         if column.name == base.name or not len(gains):
@@ -246,15 +225,14 @@ def gain_sheet(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Shee
         parts = 1000 * np.column_stack([gains.sum(axis=1), gains])
         spreads = [f"±{spread:.2f}" if len(gains) > 1 else "" for spread in parts.std(0, ddof=manifest["ddof"])]
         lines.append((column.name, *(f"{m:+z.2f}{s}" for m, s in zip(parts.mean(0), spreads, strict=True))))
-        names = ("gain", "ranking", "classifier")
-        numbers.append({"column": column.name, "n": len(gains), **dict(zip(names, parts.mean(0), strict=True))})
+        means = dict(zip(heading[1:], parts.mean(0), strict=True))
+        numbers.append({"column": column.name, "n": len(gains), **means})
     caption = (
         f"Gain over {base.name} on {manifest['title']}: fall of the AUGRC ×10³, mean±std over seeds. Ranking: what "
         f"the method's AUROC would give at the accuracy of {base.name}; classifier: the rest. They sum to the gain; "
         "a part below zero is a loss."
     )
-    heading = ("method", "gain", "ranking", "classifier")
-    return [Sheet("gain", caption, heading, tuple(lines), numbers=tuple(numbers))] if lines else []
+    return Sheet("gain", caption, heading, tuple(lines), numbers=tuple(numbers)) if lines else None
 
 
 def seed_gains(base: Column, column: Column) -> Array:
@@ -264,6 +242,7 @@ def seed_gains(base: Column, column: Column) -> Array:
     return np.array([split_gain(*ours, *theirs) for ours, theirs in pairs if ours and theirs])
 
 
-def ranking_of(record: dict[str, Any], column: Column) -> tuple[float, float] | None:
+def ranking_of(record: Record, column: Column) -> tuple[float, float] | None:
+    """Return AUROC and accuracy of a run."""
     auroc = record["scores"][column.score]["auroc"]
     return None if auroc is None else (auroc, record["classifier"]["accuracy"])
