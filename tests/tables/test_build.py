@@ -133,7 +133,10 @@ def test_a_method_without_runs_is_a_column_of_dashes(store: Store) -> None:
     summary = table.summary
     assert summary["avg. rank (provisional)"][late] == summary["w/t/l (provisional)"][late] == "–"
     assert any(note.startswith("Provisional: not all runs are there") for note in table.notes)
-    assert [row[late + 1] for row in render.grid(table, render.markdown_cell)[1]] == ["– (0/1)", "– (0/1)"]
+    assert [row[late + 1] for row in render.texts(table, render.markdown_cell, str, str, turned=False).rows] == [
+        "– (0/1)",
+        "– (0/1)",
+    ]
     assert table.summary["avg. rank (provisional)"][0] == "1.00"
 
 
@@ -220,7 +223,7 @@ def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
     cell = table.cells["100", "Ours"]
     assert cell.values == pytest.approx((10.0, 10.2, 10.4, 10.6))
     assert cell.missing == "(4/5, 1 diverged)"
-    rows = render.grid(table, render.markdown_cell)[1]
+    rows = render.texts(table, render.markdown_cell, str, str, turned=False).rows
     assert [row[-1] for row in rows] == ["diverged", "diverged"]
     assert table.summary["avg. rank"][-1] == table.summary["w/t/l"][-1] == "–"
     assert "Ours, seed 4: diverged (the loss is nan)." in table.notes

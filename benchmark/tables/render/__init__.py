@@ -1,7 +1,6 @@
 """Write tables as Markdown and CSV. No time, host or path ever enters a table."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,38 +17,28 @@ WIDEST = 12
 Write = Callable[[str], str]
 
 
-def grid(table: Table, show: Callable[[Cell], str], escape: Write = str, strong: Write = str) -> Grid:
-    """Return the texts of a table, with a column for each method."""
-
-    def text(cell: Cell | None) -> str:
-        if cell is None:
-            return escape(MISSING)
-        if cell.values:
-            return show(cell)
-        return "diverged" if cell.diverged else escape(f"{MISSING} {cell.missing}")
-
-    heading = [escape(table.corner), *map(escape, table.columns)]
-    rows = [[escape(row), *(text(table.cells.get((row, column))) for column in table.columns)] for row in table.rows]
-
-    def summary_text(row: str, column: str, value: str) -> str:
-        return strong(escape(value)) if (row, column) in table.strong else escape(value)
-
-    below = [
-        [escape(row), *(summary_text(row, *pair) for pair in zip(table.columns, values, strict=True))]
-        for row, values in table.summary.items()
-    ]
-    return Grid(heading, rows, below)
-
-
-def texts(
-    table: Table | Sheet, show: Callable[[Cell], str], escape: Write, strong: Write, turned: bool = False
-) -> Grid:
-    """Return the texts of a table or sheet; a turned table has a row for each method."""
+def texts(table: Table | Sheet, show: Callable[[Cell], str], escape: Write, strong: Write, turned: bool) -> Grid:
+    """Return the texts of a table or sheet; a turned table has a row for each method instead of a column."""
     if isinstance(table, Sheet):
         return Grid(list(map(escape, table.heading)), [list(map(escape, row)) for row in table.rows], [])
-    if turned:
-        return grid(replace(table, corner=f"method \\ {table.corner}"), show, escape, strong).turned()
-    return grid(table, show, escape, strong)
+    corner = f"method \\ {table.corner}" if turned else table.corner
+    grid = Grid([escape(text) for text in (corner, *table.columns)], [], [])
+    for row in table.rows:
+        cells = [table.cells.get((row, column)) for column in table.columns]
+        grid.rows.append([escape(row), *(show(cell) if cell and cell.values else escape(gap(cell)) for cell in cells)])
+    for row, values in table.summary.items():
+        line = [escape(row)]
+        for column, value in zip(table.columns, values, strict=True):
+            line.append(strong(escape(value)) if (row, column) in table.strong else escape(value))
+        grid.below.append(line)
+    return grid.turned() if turned else grid
+
+
+def gap(cell: Cell | None) -> str:
+    """Return the text of a cell without a value."""
+    if cell is None:
+        return MISSING
+    return "diverged" if cell.diverged else f"{MISSING} {cell.missing}"
 
 
 def orientations(table: Table | Sheet) -> tuple[bool, ...]:

@@ -1,6 +1,7 @@
 """Write tables as LaTeX that fits a paper of one or two columns without ever being scaled."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -44,15 +45,8 @@ OPENING = r"""% Compiles on its own and can be \input into a document that loads
 """
 CLOSING = "\\ifx\\selbenchclose\\undefined\\else\\expandafter\\selbenchclose\\fi\n"
 
-CHARACTERS = {
+CHARACTERS = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
@@ -70,14 +64,13 @@ CHARACTERS = {
 WIDTHS = {
     0.62: " .,:;'!|()[]-ijlIf",
     0.9: "cerstz",
+    1.0: "0123456789",
     1.12: "abdghknopquvxy–J/*?◦•",
     1.75: "mw%MOQ&@~<>=+±×−−#",
     2.1: "W",
 }
 """Widths of Computer Modern's characters, rounded up, in digits; all others count as capitals."""
-DIGITS = dict.fromkeys("0123456789", 1.0) | {
-    character: width for width, characters in WIDTHS.items() for character in characters
-}
+WIDTH_OF = {character: width for width, characters in WIDTHS.items() for character in characters}
 CAPITAL, BOLD = 1.55, 1.17
 
 Shown = TypeVar("Shown", Table, Sheet, Table | Sheet)
@@ -90,11 +83,11 @@ def document(tables: Sequence[Table | Sheet], stem: str = "") -> str:
 
 def with_labels(tables: Sequence[Shown], stem: str) -> list[Shown]:
     """Give each table a \\label that stays the same when its numbers change: its task and what it measures."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     named = []
     for table in tables:
         name = re.sub(r"[^a-z0-9]+", "-", f"{stem} {table.name}".lower()).strip("-")
-        seen[name] = seen.get(name, 0) + 1
+        seen[name] += 1
         again = f"-{seen[name]}" if seen[name] > 1 else ""
         named.append(table if table.label else replace(table, label=f"tab:{name}{again}"))
     return named
@@ -135,29 +128,29 @@ def measured_page(table: Table | Sheet, turned: bool, size: Size) -> Page:
 def points(text: str, size: Size) -> float:
     """Return an upper bound of the width of a text, in points."""
     parts = re.sub("</?u>", "", text).split("**")
-    widths = [sum(DIGITS.get(character, CAPITAL) for character in part) for part in parts]
+    widths = [sum(WIDTH_OF.get(character, CAPITAL) for character in part) for part in parts]
     return size.digit * (sum(widths[::2]) + BOLD * sum(widths[1::2]))
 
 
 def split_rows(page: Page) -> list[Page]:
+    """Return the parts of a page with so many rows that they fit; the last has the rows below the line."""
     heading, rows, below = page.grid
-    if len(rows) <= ROWS:
-        return [page]
-    starts = range(0, len(rows), ROWS)
-    return [
-        Page(Grid(heading, rows[start : start + ROWS], below if start == starts[-1] else []), page.widths)
-        for start in starts
-    ]
+    parts = []
+    for start in range(0, max(1, len(rows)), ROWS):
+        is_last = start + ROWS >= len(rows)
+        parts.append(Page(Grid(heading, rows[start : start + ROWS], below if is_last else []), page.widths))
+    return parts
 
 
 def float_text(table: Table | Sheet, page: Page, part: tuple[int, int], size: Size, room: float) -> str:
-    """Write a short caption, the label and the table; below the last part, how to read it and its notes."""
+    """Return a short caption, the label and the table; below the last part, how to read it and its notes."""
     (number, count), (title, meaning) = part, split_caption(table.caption)
     name = "table" if room == COLUMN else "table*"
     title += f" ({number} of {count}{'' if number == count else '; notes below the last'})" if count > 1 else ""
     label = table.label + (f"-part-{number}" if number > 1 else "")
     first = (meaning, table.modified)
-    notes = [note for note in (*first, *(n for n in table.notes if n not in first)) if note] if number == count else []
+    all_notes = [*first, *(note for note in table.notes if note not in first)]
+    notes = list(filter(None, all_notes)) if number == count else []
     return "\n".join(
         [
             rf"\begin{{{name}}}[tp]",
@@ -189,10 +182,8 @@ def row_text(row: Sequence[str], wraps: Sequence[bool]) -> str:
 
 
 def note_text(notes: Sequence[str]) -> list[str]:
-    if not notes:
-        return []
     lines = "\n\\par ".join(map(escape, notes))
-    return [rf"{{{type_size(SIZES[1])}\raggedright\noindent {lines}\par}}"]
+    return [rf"{{{type_size(SIZES[1])}\raggedright\noindent {lines}\par}}"] if notes else []
 
 
 def type_size(size: Size) -> str:

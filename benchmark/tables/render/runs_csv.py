@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmark.measure.labels import name_at
 from benchmark.tables.columns import Column, split_by_coverage
+from benchmark.tables.model import Manifest, Record
 
 HEADING = ("task", "method", "label", "score", "seed", "measure", "value", "modified")
 MEASURES = ("aurc", "e_aurc", "expected_aurc", "augrc", "auroc")
@@ -14,7 +15,7 @@ CLASSIFIER = ("accuracy", "nll", "brier", "ece")
 CURVES = ("risk", "percentile_risk", "percentile_coverage", "expected_risk")
 
 
-def runs_csv(manifest: dict[str, Any], columns: Sequence[Column]) -> str:
+def runs_csv(manifest: Manifest, columns: Sequence[Column]) -> str:
     """Return every run that a task's tables show; values are those of its record, neither scaled nor rounded."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
@@ -25,9 +26,8 @@ def runs_csv(manifest: dict[str, Any], columns: Sequence[Column]) -> str:
     return text.getvalue()
 
 
-def column_lines(manifest: dict[str, Any], column: Column) -> Iterator[tuple[Any, ...]]:
-    end = name_at("", column.coverage)
-    label = column.name.removesuffix(end).removesuffix("" if column.published else f"+{column.score}") + end
+def column_lines(manifest: Manifest, column: Column) -> Iterator[tuple[Any, ...]]:
+    label = name_at(column.label, column.coverage)
     for record in column.records:
         key = (manifest["task"], record["method"], label, column.score, record["seed"])
         yield from ((*key, measure, value) for measure, value in measured(record, column.score, manifest["coverages"]))
@@ -35,8 +35,8 @@ def column_lines(manifest: dict[str, Any], column: Column) -> Iterator[tuple[Any
         yield manifest["task"], record["method"], label, "", record["seed"], "diverged", 1
 
 
-def measured(record: dict[str, Any], score: str, coverages: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """Return all values of one score in a record: single numbers, and its curves at the table's coverages."""
+def measured(record: Record, score: str, coverages: Sequence[float]) -> Iterator[tuple[str, float]]:
+    """Yield all values of one score in a record: single numbers, and its curves at the table's coverages."""
     values, classifier = record["scores"][score], record["classifier"]
     yield from ((name, values[name]) for name in MEASURES if values.get(name) is not None)
     yield from ((name, classifier[name]) for name in CLASSIFIER)
