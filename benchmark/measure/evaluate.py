@@ -30,10 +30,7 @@ def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, A
 
 
 def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, dict[str, Any]]:
-    """Return the metrics and the risk curve of each score.
-
-    Where the posterior is known, add the posterior-expected risk (mean of 1 − P(ŷ|x) over kept images).
-    """
+    """Return metrics and risk curve of each score; also 1 − P(ŷ|x), averaged over kept images, if P is known."""
     predicted, posterior = evidence.prediction.logits.argmax(axis=1), evidence.posterior
     error = (predicted != evidence.labels).astype(np.float64)
     expected = None if posterior is None else 1 - posterior[np.arange(len(predicted)), predicted]

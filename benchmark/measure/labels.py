@@ -23,6 +23,7 @@ def match_labels(wanted: Iterable[str], owners: Mapping[str, str], kind: str = "
 
 
 def labels_named(name: str, owners: Mapping[str, str]) -> list[str]:
+    """Return the labels that a name in canonical form means; none where it means nothing."""
     if name == "all":
         return list(owners)
     exact = [label for label in owners if canonical(label) == name]

@@ -72,8 +72,7 @@ def class_coverage(confidence: ArrayLike, labels: ArrayLike, num_classes: int, c
 def percentile_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> tuple[Array, Array]:
     """Return the risk and the coverage really kept, by the rule of the public codes.
 
-    It keeps everything at or above the (1−c) percentile, interpolated linearly. A tied block is kept whole, so more
-    than c·n may be kept.
+    It keeps all at or above the (1−c) percentile, interpolated linearly. Of a tied block it keeps all: maybe > c·n.
     """
     confidence, loss = np.asarray(confidence, np.float64), np.asarray(loss, np.float64)
     thresholds = np.percentile(confidence, 100 - 100 * np.atleast_1d(coverage))
@@ -132,10 +131,7 @@ def augrc_of(auroc: float, accuracy: float) -> float:
 
 
 def split_gain(base_auroc: float, base_accuracy: float, auroc: float, accuracy: float) -> tuple[float, float]:
-    """Return the fall of AUGRC against a base as two parts, (ranking, classifier), which sum to it.
-
-    The first is what the ranking alone would give at the base's accuracy, the second the rest.
-    """
+    """Return the fall of AUGRC against a base: what the ranking alone gives at the base's accuracy, and the rest."""
     base, ranked = augrc_of(base_auroc, base_accuracy), augrc_of(auroc, base_accuracy)
     return base - ranked, ranked - augrc_of(auroc, accuracy)
 

@@ -12,10 +12,7 @@ Floats = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Prediction(Generic[Array]):
-    """Class logits (N, K) and whatever else the method's scores need.
-
-    `predict` returns one of tensors on the device; stored and scored it holds numpy arrays.
-    """
+    """Class logits (N, K) and what else the scores need: tensors from `predict`, numpy arrays when stored or scored."""
 
     logits: Array
     features: Array | None = None

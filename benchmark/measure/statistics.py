@@ -1,6 +1,6 @@
 """Compute statistics over seeds: the tests behind the markers, the smallest p they can reach, and intervals."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -35,12 +35,9 @@ def exact_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
     return two_sided(rank_sum_ways(tuple(sorted(ranks.tolist())), len(a)), ranks[: len(a)].sum())
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # without ties all cells of a table share the outcome
 def rank_sum_ways(doubled_ranks: tuple[int, ...], n: int) -> Array:
-    """Count the subsets of n ranks by their sum: exact with and without ties, for any number of values.
-
-    Subsets are counted by their sum, one value at a time. Without ties all cells of a table share the outcome.
-    """
+    """Count the subsets of n ranks by their sum: exact with and without ties, for any number of values."""
     counts: Array = np.zeros((n + 1, sum(doubled_ranks) + 1))
     counts[0, 0] = 1
     for rank in doubled_ranks:
@@ -70,15 +67,11 @@ def two_sided(ways: Array, observed: int) -> float:
     return float(min(1.0, 2 * tail))
 
 
-def rank_sum(p_value: Callable[[Sequence[float], Sequence[float]], float], a: Array, b: Array) -> Outcome:
-    observed = rankdata([*a, *b])[: len(a)].sum()
-    return Outcome(p_value(list(a), list(b)), float(observed), float(len(a) * (len(a) + len(b) + 1) / 2 - observed))
-
-
 def signed_rank(a: Array, b: Array) -> Outcome:
+    """Run Wilcoxon's signed-rank test on paired values."""
     differences = np.round(b - a, NOISE_DECIMALS)
-    ranks = rankdata(np.abs(differences[differences != 0]))
-    signs = np.sign(differences[differences != 0])
+    nonzero = differences[differences != 0]
+    ranks, signs = rankdata(np.abs(nonzero)), np.sign(nonzero)
     return Outcome(signed_rank_p(list(differences)), float(ranks[signs > 0].sum()), float((ranks * signs).sum()))
 
 
@@ -99,14 +92,14 @@ def run_test(test: str, reference: Mapping[int, float], other: Mapping[int, floa
         return None
     p_value = {"exact": exact_rank_sum_p, "ranksums": normal_rank_sum_p}[test]
     a, b = (np.round(list(values.values()), NOISE_DECIMALS) for values in (reference, other))
-    return rank_sum(p_value, a, b)
+    observed, expected = rankdata([*a, *b])[: len(a)].sum(), len(a) * (len(a) + len(b) + 1) / 2
+    return Outcome(p_value(list(a), list(b)), float(observed), float(expected - observed))
 
 
 def smallest_p_for(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> float:
     """Return the smallest p that the named test can reach with these runs."""
     pairs = len(set(reference) & set(other))
-    n, m = (pairs, pairs) if test == "paired" else (len(reference), len(other))
-    return smallest_p(n, m, test)
+    return smallest_p(pairs, pairs, test) if test == "paired" else smallest_p(len(reference), len(other), test)
 
 
 def paired(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[Array, Array]:
@@ -193,7 +186,7 @@ class Difference:
 
     @property
     def leaves_zero_out(self) -> bool:
-        """Return whether zero is outside the interval, with enough seeds and a spread that is visible in print."""
+        """Tell whether zero is outside the interval, with enough seeds and a spread that is visible in print."""
         return self.n >= LEAST_SEEDS and round(self.half_width, 2) > 0 and abs(self.mean) > self.half_width
 
 
