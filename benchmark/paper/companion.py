@@ -1,20 +1,18 @@
 """Compare a published table with ours, cell by cell: agrees, lower, higher, or why the two cannot be compared."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from benchmark.base.units import counted
 from benchmark.measure.statistics import LEVEL, Summary, Welch, mean_std, welch
-from benchmark.paper.values import PublishedCell, published_figures
+from benchmark.paper.values import ROUNDING, PublishedCell, published_figures
 from benchmark.tables.model import Cell, Sheet, Table
 
 COLUMNS_PER_SHEET = 3
 NOT_COMPARABLE = "not comparable"
-ROUNDING = 0.005
-"""Largest distance of a printed figure from the exact one."""
 
 
 def verdict(published: PublishedCell, trials: int, ours: Cell) -> tuple[str, Welch]:
@@ -35,23 +33,21 @@ def verdict(published: PublishedCell, trials: int, ours: Cell) -> tuple[str, Wel
 def build_companion(manifest: dict[str, Any], table: Table) -> list[Sheet]:
     """Return the sheets of a published table: a few columns each, so that they fit a page."""
     columns, coverages = manifest["columns"], manifest["coverages"]
-    lines = [compare_cell(manifest, table, coverage, column) for column in columns for coverage in coverages]
-    by_key = {(line["column"], line["coverage"]): line for line in lines}
+    keys = [(column, coverage) for column in columns for coverage in coverages]
+    lines = {(column, coverage): compare_cell(manifest, table, coverage, column) for column, coverage in keys}
     starts = range(0, len(columns), COLUMNS_PER_SHEET)
-    chunks = [columns[start : start + COLUMNS_PER_SHEET] for start in starts]
     sheets = []
-    for index, chunk in enumerate(chunks):
-        heading, rows = ["coverage"], [[f"{coverage:g}"] for coverage in coverages]
-        for column in chunk:
-            heading += [f"{column}: published", "ours", "verdict"]
-            for row, coverage in zip(rows, coverages, strict=True):
-                row += line_texts(by_key[column, coverage])
-        numbers = tuple(line for line in lines if line["column"] in chunk)
-        part = f" ({index + 1} of {len(chunks)})" if len(chunks) > 1 else ""
-        first = index == 0
-        caption = f"Published and ours, {manifest['title']}{part}" + (f": {MEANING}" if first else ".")
-        notes = (tally(lines), *reasons(manifest)) if first else ()
-        sheets.append(Sheet("published", caption, tuple(heading), tuple(map(tuple, rows)), notes, numbers))
+    for number, chunk in enumerate((columns[start : start + COLUMNS_PER_SHEET] for start in starts), start=1):
+        heading = ("coverage", *(text for column in chunk for text in (f"{column}: published", "ours", "verdict")))
+        rows = []
+        for coverage in coverages:
+            texts = [text for column in chunk for text in line_texts(lines[column, coverage])]
+            rows.append((f"{coverage:g}", *texts))
+        part = f" ({number} of {len(starts)})" if len(starts) > 1 else ""
+        caption = f"Published and ours, {manifest['title']}{part}" + (f": {MEANING}" if number == 1 else ".")
+        notes = (tally(lines.values()), *reasons(manifest)) if number == 1 else ()
+        numbers = tuple(line for line in lines.values() if line["column"] in chunk)
+        sheets.append(Sheet("published", caption, heading, tuple(rows), notes, numbers))
     return sheets
 
 
@@ -99,8 +95,8 @@ def line_texts(line: dict[str, Any]) -> tuple[str, str, str]:
     return published, f"{line['mean']:.2f}{spread}{missing}", line["verdict"] + reach
 
 
-def tally(lines: Sequence[dict[str, Any]]) -> str:
-    """Count the cells with each verdict."""
+def tally(lines: Collection[dict[str, Any]]) -> str:
+    """Say how many cells have each verdict."""
     counts = Counter(line["verdict"] for line in lines)
     order = ("agrees", "lower", "higher", NOT_COMPARABLE, "one seed", "diverged", "no run")
     texts = [f"{counts[kind]} {kind}" for kind in order if counts[kind]]
@@ -109,15 +105,14 @@ def tally(lines: Sequence[dict[str, Any]]) -> str:
 
 def reasons(manifest: dict[str, Any]) -> list[str]:
     """Say why columns cannot be compared, and how many runs are behind each published column."""
-    grouped: dict[str, list[str]] = {}
-    for column, reason in manifest["incomparable"].items():
-        grouped.setdefault(reason, []).append(column)
+    incomparable, trials = manifest["incomparable"], manifest["trials"]
     notes = []
-    for reason, columns in grouped.items():
+    for reason in dict.fromkeys(incomparable.values()):
+        columns = [column for column in incomparable if incomparable[column] == reason]
         names = "All columns" if len(columns) == len(manifest["columns"]) else ", ".join(columns)
         notes.append(f"{names} {NOT_COMPARABLE}: {reason}.")
-    trials: dict[int, list[str]] = {}
-    for column, n in manifest["trials"].items():
-        trials.setdefault(n, []).append(column)
-    counts = "; ".join(f"{n} for {', '.join(c) if len(trials) > 1 else 'all columns'}" for n, c in trials.items())
-    return [*notes, f"Published runs: {counts}."]
+    numbers, counts = dict.fromkeys(trials.values()), []
+    for n in numbers:
+        columns = [column for column in trials if trials[column] == n]
+        counts.append(f"{n} for {', '.join(columns) if len(numbers) > 1 else 'all columns'}")
+    return [*notes, f"Published runs: {'; '.join(counts)}."]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmark.base.errors import UserError
-from benchmark.config.task import TaskConfig
 from benchmark.interface import Method
 from benchmark.jobs.job import Methods
 from benchmark.jobs.plan import Planner, check_settings, label_owners, resolve_config
@@ -24,16 +23,12 @@ def table_entries(
         scaled = variant.at(scale)
         base = match_labels([scaled.method], owners, f"method of {table.name}: {label}:")[0]
         owner = owners[base]
-        check_epoch(scaled.epoch, task, methods, owner, f"{table.name}: {label}")
-        config = resolve_config(task, base, owner, methods.get(owner), **scaled.settings)
+        method = methods.get(owner)
+        trains = issubclass(method, Method) and method.starts_from is None
+        if scaled.epoch and (scaled.epoch not in task.evaluate_at or not trains):  # only trainings keep that state
+            must = f"epoch {scaled.epoch} must be in evaluate_at of {task.name}, for a method that trains"
+            raise UserError(f"{table.name}: {label}: {must}")
+        config = resolve_config(task, base, owner, method, **scaled.settings)
         jobs = tuple(replace(planner.job(base, owner, config, seed), label=label) for seed in seeds)
         entries[label] = Entry(label, owner, jobs, epoch=scaled.epoch or None)
     return tuple(entries.values())
-
-
-def check_epoch(epoch: int, task: TaskConfig, methods: Methods, owner: str, where: str) -> None:
-    """Raise if the state after this epoch is not kept: only trainings keep it, at the epochs in evaluate_at."""
-    method = methods.get(owner)
-    trains = issubclass(method, Method) and method.starts_from is None
-    if epoch and (epoch not in task.evaluate_at or not trains):
-        raise UserError(f"{where}: epoch {epoch} must be in evaluate_at of {task.name}, for a method that trains")

@@ -68,8 +68,7 @@ class PublishedTable:
 
     def __post_init__(self) -> None:
         grouped = (column for group in self.groups for column in group)
-        named = (self.reference, *self.variants, *self.trials_of, *self.incomparable, *grouped)
-        for name in named:
+        for name in (self.reference, *self.variants, *self.trials_of, *self.incomparable, *grouped):
             check(name in self.columns, f"'{name}' is not among the columns")
         for part in self.shows:
             check(part in ALL_SHOWN, f"shows may have {', '.join(ALL_SHOWN)}; got '{part}'")
@@ -106,11 +105,7 @@ def read_table(name: str) -> PublishedTable:
 
 def table_manifest(table: PublishedTable, scale: str, task: TaskConfig, remark: str) -> dict[str, Any]:
     """Return the manifest of a published table, still without its runs."""
-    reasons = dict(table.incomparable)
-    if remark:
-        reasons = dict.fromkeys(table.columns, remark)
-    if scale != "paper":
-        reasons = dict.fromkeys(table.columns, f"{task.name} is a small sibling of the published task")
+    reason = remark if scale == "paper" else f"{task.name} is a small sibling of the published task"
     return {
         "name": f"{table.name}{SCALES[scale]}",
         "task": task.name,
@@ -123,6 +118,6 @@ def table_manifest(table: PublishedTable, scale: str, task: TaskConfig, remark: 
         "groups": [list(group) for group in table.groups],
         "published": table.published,
         "trials": {column: table.trials_of.get(column, table.trials) for column in table.columns},
-        "incomparable": reasons,
+        "incomparable": dict.fromkeys(table.columns, reason) if reason else dict(table.incomparable),
         **({"remark": remark} if remark else {}),
     }

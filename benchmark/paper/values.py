@@ -7,6 +7,8 @@ from functools import lru_cache
 from benchmark.config.load import CONFIG_DIR
 
 FOLDER = CONFIG_DIR / "published"
+ROUNDING = 0.005
+"""Largest distance of a printed figure from the exact one."""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def test_what_trials_can_give() -> None:
     two = PublishedCell(mean=4.55, std=0.15, marker="", bold=False, underlined=False)
     assert fits(two, 2, 1000)  # 44 and 47 wrong
     assert not fits(PublishedCell(4.55, 0.10, "", False, False), 2, 1000)
-    assert marker_mismatches([]) == []
+    assert not list(marker_mismatches([]))
 
 
 def test_fits_against_every_set_of_trials() -> None:
