@@ -70,8 +70,7 @@ FOREIGN = "it names what cannot be in this folder"
 
 def checked_names(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the manifest; raise Damaged where a name in it could lead out of its results folder."""
-    entries = (*manifest["entries"], *manifest.get("earlier", ()))
-    parts = [part for entry in entries for part in (entry["method"], entry["job"] or "none")]
+    parts = [part for entry in known_entries(manifest) for part in (entry["method"], entry["job"] or "none")]
     if manifest["name"] != name or not all(is_plain(part) for part in (name, manifest["task"], *parts)):
         raise Damaged(FOREIGN)
     return manifest

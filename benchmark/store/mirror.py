@@ -67,7 +67,8 @@ class Mirror:
         there = self.versions(folder)
         if not folder and not there and self.notes:
             raise UserError(f"there is nothing at '{self.url}' any more; remove '{self.local}' too to begin anew")
-        for name in records_last(name for name, version in there.items() if self.noted_version(name) != version):
+        kept = {name: note[0] for name, note in self.notes.items() if name in there and (self.local / name).exists()}
+        for name in records_last(name for name, version in there.items() if kept.get(name) != version):
             write_atomically(self.local / name, system.cat_file(f"{root}/{name}"))
             self.notes[name] = [there[name], *self.stamp(name)]
         below = f"{folder}/" if folder else ""
@@ -84,8 +85,8 @@ class Mirror:
             self.with_retries(partial(self.upload, name))
         for name in gone:
             self.with_retries(partial(self.remove, name))
-        for folder in {parent_of(name) for name in new}:
-            stamps = {name: here[name] for name in new if parent_of(name) == folder}
+        stamps = {name: here[name] for name in new}
+        for folder in {name.rpartition("/")[0] for name in new}:
             self.with_retries(partial(self.note_versions, folder, stamps))
         if new or gone:
             write_json(self.local / NOTES, self.notes)
@@ -98,9 +99,8 @@ class Mirror:
             system.pipe_file(f"{root}/{PROBE}", b"")
             system.rm_file(f"{root}/{PROBE}")
         except Exception as error:  # each file system has its own errors
-            raise UserError(
-                f"cannot write to '{self.url}' ({brief(error)}); name another place with --results"
-            ) from None
+            why = f"({brief(error)}); name another place with --results"
+            raise UserError(f"cannot write to '{self.url}' {why}") from None
 
     def upload(self, name: str) -> None:
         system, root = self.remote
@@ -121,13 +121,8 @@ class Mirror:
 
     def names_here(self) -> Iterator[str]:
         for folder, _, names in os.walk(self.local):
-            for name in (Path(folder, name).relative_to(self.local).as_posix() for name in names):
-                if is_result(name):
-                    yield name
-
-    def noted_version(self, name: str) -> str | None:
-        """Return the version that a file had at the URL; None where there is no note or no copy on this disk."""
-        return self.notes[name][0] if name in self.notes and (self.local / name).exists() else None
+            paths = (Path(folder, name).relative_to(self.local).as_posix() for name in names)
+            yield from filter(is_result, paths)
 
     def stamp(self, name: str) -> list[int]:
         """Return size and time of a file on this disk, which differ once it is written again."""
@@ -174,7 +169,7 @@ def open_remote(url: str) -> tuple[Any, str]:
 
 
 def is_result(name: str) -> bool:
-    """Return whether a file is a result: locks, notes, attempts and unfinished files begin with a dot."""
+    """Tell whether a file is a result: locks, notes, attempts and unfinished files begin with a dot."""
     return not any(part.startswith(".") for part in PurePosixPath(name).parts)
 
 
@@ -194,10 +189,6 @@ def make_folder(system: Any, path: str) -> None:
         system.makedirs(system._parent(path), exist_ok=True)
 
 
-def parent_of(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
 @contextmanager
 def mirrored(arguments: argparse.Namespace) -> Iterator[None]:
     """Replace URLs in the arguments by copies on this disk; at any end, copy what is new to the URL."""
@@ -213,16 +204,12 @@ def mirrored(arguments: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     finally:
-        if arguments.mirror:
-            push_or_explain(arguments.mirror)
-
-
-def push_or_explain(mirror: Mirror) -> None:
-    """Push; where the URL does not answer, say where the results are and how to send them."""
-    try:
-        mirror.push()
-    except Unreachable as error:
-        raise Unreachable(f"{error}; all is kept in '{mirror.local}', the same command brings it there") from None
+        if mirror := arguments.mirror:
+            try:
+                mirror.push()
+            except Unreachable as error:
+                kept = f"all is kept in '{mirror.local}', the same command brings it there"
+                raise Unreachable(f"{error}; {kept}") from None
 
 
 def local_copy(url: str) -> Path:

@@ -66,25 +66,13 @@ def of_logits(score: Callable[[Floats], Confidence]) -> Callable[[Finished], Con
 
 
 def pnorm(run: Finished) -> Confidence:
-    score = choose_pnorm(run.validation)
-    return score(run.test.prediction.logits)
-
-
-def choose_pnorm(validation: Evidence) -> Callable[[Floats], Confidence]:
     """Return the p-norm score with the lowest AURC on validation images; softmax response unless one is better."""
-    logits = validation.prediction.logits
-    error = logits.argmax(axis=1) != validation.labels
+    logits = run.validation.prediction.logits
+    error = logits.argmax(axis=1) != run.validation.labels
     candidates: list[Callable[[Floats], Confidence]] = [scores.softmax_response]
     candidates += [lambda u, p=p: scores.max_logit_pnorm(u, p) for p in EXPONENTS]  # type: ignore[misc]
-    return min(candidates, key=lambda score: aurc(score(logits), error))
-
-
-def knn(run: Finished) -> Confidence:
-    return scores.nearest_neighbour(*run.features())
-
-
-def mahalanobis(run: Finished) -> Confidence:
-    return scores.mahalanobis(*run.features(), run.train.labels)
+    best = min(candidates, key=lambda score: aurc(score(logits), error))
+    return best(run.test.prediction.logits)
 
 
 POST_HOC: dict[str, Callable[[Finished], Confidence]] = {
@@ -95,8 +83,8 @@ POST_HOC: dict[str, Callable[[Finished], Confidence]] = {
     "energy": of_logits(scores.energy),
     "DOCTOR": of_logits(scores.doctor),
     "pNorm": pnorm,
-    "kNN": knn,
-    "Mahalanobis": mahalanobis,
+    "kNN": lambda run: scores.nearest_neighbour(*run.features()),
+    "Mahalanobis": lambda run: scores.mahalanobis(*run.features(), run.train.labels),
 }
 
 

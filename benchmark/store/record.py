@@ -16,5 +16,5 @@ def peak_bytes(provenance: dict[str, Any]) -> int | None:
 
 
 def is_older_record(record: dict[str, Any]) -> bool:
-    """Return whether a record was made before there were seals, which came with the codes in the provenance."""
+    """Tell whether a record was made before there were seals, which came with the codes in the provenance."""
     return "identity" in record and "codes" not in record.get("provenance", {})

@@ -70,8 +70,7 @@ class Store:
 
     def state(self, folder: Path) -> str:
         """Return done (there is a record), diverged (it has no result), partial (there is a checkpoint) or new."""
-        record = self.read_record(folder)
-        if record is not None:
+        if (record := self.read_record(folder)) is not None:
             return "diverged" if "diverged" in record else "done"
         return "partial" if self.has_checkpoint(folder) else "new"
 
@@ -80,7 +79,7 @@ class Store:
         return claimed(self.lock_path(folder), lambda: self.has_record(folder))
 
     def is_claimed(self, folder: Path) -> bool:
-        """Return whether a living process has the lock; remove the lock file of a finished job."""
+        """Tell whether a living process has the lock, and remove the lock file of a finished job."""
         if not self.lock_path(folder).exists():
             return False
         with self.claim(folder) as ours:
@@ -118,7 +117,7 @@ class Store:
         return read_sealed(self.find(folder, RECORD), folder.as_posix(), is_older_record)
 
     def has_record(self, folder: Path) -> bool:
-        """Return whether there is a record, damaged or not."""
+        """Tell whether there is a record, damaged or not."""
         return self.find(folder, RECORD).is_file()
 
     def damage(self, folder: Path) -> dict[str, str]:
@@ -223,8 +222,7 @@ class Store:
         roots = [root for root in (self.root, self.base) if root is not None]
         for path in (root / folder / each for root in roots for each in newest_first(name)):
             try:
-                content = read_if_there(path)
-                if content is not None:
+                if (content := read_if_there(path)) is not None:
                     yield unsealed(content, place_of(folder, path.name))
             except Damaged as why:
                 movable = ours and path.is_relative_to(self.root)
@@ -237,8 +235,7 @@ class Store:
 
     def tidy(self, folder: Path) -> bool:
         """Remove files that a finished job no longer needs, also after a crash; return whether the job is done."""
-        record = self.read_record(folder)
-        if record is None:
+        if (record := self.read_record(folder)) is None:
             return False
         weights = () if record["provenance"].get("weights_kept", False) else (CHECKPOINT,)
         for name in (ERROR, LOG, STALE_RECORD, CHECKPOINT_BEFORE, *weights):
@@ -262,20 +259,18 @@ class Store:
 
     def paper_manifests(self) -> list[dict[str, Any]]:
         """Return the manifests of the published tables that commands have asked for."""
-        return list(self.manifests_in("paper"))
+        return self.manifests("paper")
 
-    def manifests(self) -> list[dict[str, Any]]:
+    def manifests(self, folder: str = "manifests") -> list[dict[str, Any]]:
         """Return what commands have asked for, one manifest per task; tables show exactly this."""
-        return list(self.manifests_in("manifests"))
-
-    def manifests_in(self, folder: str) -> Iterator[dict[str, Any]]:
+        found = []
         for path in sorted((self.root / folder).glob("*.json")):
             try:
-                manifest = self.read_json(path.relative_to(self.root))
-                if manifest is not None:
-                    yield checked_names(manifest, path.stem)
+                if (manifest := self.read_json(path.relative_to(self.root))) is not None:
+                    found.append(checked_names(manifest, path.stem))
             except Damaged as why:
                 say(f"'{path}' is damaged ({why}) and left out; the command that wrote it writes it again")
+        return found
 
 
 def newest_first(name: str) -> tuple[str, ...]:

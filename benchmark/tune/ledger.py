@@ -63,6 +63,9 @@ class Choice:
     remarks: tuple[str, ...] = ()
 
 
+NO_CHOICE = Choice()
+
+
 def settings_text(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in settings.items()).replace("\n", " ")
 
@@ -76,21 +79,20 @@ def best_of(trials: Sequence[Trial], seeds: Sequence[str]) -> Trial:
     return min(trials, key=lambda trial: trial.mean(seeds))
 
 
-def choose(trials: Sequence[Trial], jobs: Iterable[str], seeds: Iterable[int], before: Choice | None = None) -> Choice:
+def choose(trials: Sequence[Trial], jobs: Iterable[str], seeds: Iterable[int], before: Choice = NO_CHOICE) -> Choice:
     """Choose the lowest mean over the wanted seeds, among trials that have them all and that one code has made.
 
     `trials` share a recipe; `jobs` are those of the present search. The choice `before` stays if no trial of the search
     has all seeds, if several versions made its trials, or if the new winner was never compared with it.
     """
-    wanted, before = [str(seed) for seed in seeds], before or Choice()
+    wanted = [str(seed) for seed in seeds]
     whole = [trial for trial in trials if set(wanted) <= trial.by_seed.keys()]
     present = [trial for trial in trials if trial.job in set(jobs)]
     lacking = [trial for trial in present if trial not in whole]
     remarks = []
     if lacking:
-        remarks.append(
-            f"{len(lacking)} of {len(present)} settings lack a result and cannot win: {list_settings(lacking)}."
-        )
+        counts = f"{len(lacking)} of {len(present)} settings"
+        remarks.append(f"{counts} lack a result and cannot win: {list_settings(lacking)}.")
     makers = {maker for trial in present if trial in whole for maker in trial.makers(wanted)}
     if len(makers) > 1:
         remarks.append(
@@ -122,11 +124,10 @@ def choose_best(trials: Sequence[Trial], seeds: Sequence[str], remarks: Sequence
     """Choose the best of trials that can be compared; of equal ones, the first."""
     best = best_of(trials, seeds)
     equal = [trial for trial in trials if trial.mean(seeds) == best.mean(seeds) and trial != best]
-    tie = (
-        f"{settings_text(best.named)} is one of {len(equal) + 1} settings with exactly the same result, and was chosen "
-        f"as the first of them; the others: {list_settings(equal)}."
-    )
-    return Choice(best.job, tuple(seeds), tuple(trial.job for trial in equal), (*remarks, *([tie] if equal else [])))
+    if equal:
+        tie = f"is one of {len(equal) + 1} settings with exactly the same result, and was chosen as the first of them"
+        remarks = [*remarks, f"{settings_text(best.named)} {tie}; the others: {list_settings(equal)}."]
+    return Choice(best.job, tuple(seeds), tuple(trial.job for trial in equal), tuple(remarks))
 
 
 def trials_of(ledger: Mapping[str, Any], label: str) -> list[Trial]:
@@ -160,7 +161,7 @@ def add_to_ledger(
         merged = {name: getattr(older, name) | getattr(old, name) | getattr(trial, name) for name in MERGED}
         known[trial.job] = replace(trial, **merged)
     recipe = trials[0].recipe
-    champion = choices.get(recipe, Choice())
+    champion = choices.get(recipe, NO_CHOICE)
     champion = replace(champion, job=renamed.get(champion.job, champion.job))
     comparable = [trial for trial in known.values() if trial.recipe == recipe]
     choice = choose(comparable, [trial.job for trial in trials], seeds, champion)
@@ -180,7 +181,7 @@ def ledger_sheets(ledger: Mapping[str, Any]) -> list[Sheet]:
         trials, choices = trials_of(ledger, label), choices_of(entry)
         for recipe in dict.fromkeys(trial.recipe for trial in trials):
             own = [trial for trial in trials if trial.recipe == recipe]
-            rows.append((label, *recipe_row(own, choices.get(recipe, Choice()))))
+            rows.append((label, *recipe_row(own, choices.get(recipe, NO_CHOICE))))
         sheets.append(trials_sheet(label, trials, choices))
     heading = ("method", "settings tried", "with a result", "seeds", "judged on", "recipe", "chosen", "AURC ×10³")
     caption = (
@@ -202,18 +203,12 @@ def recipe_row(trials: Sequence[Trial], choice: Choice) -> tuple[str, ...]:
 
 def trials_sheet(label: str, trials: Sequence[Trial], choices: Mapping[str, Choice]) -> Sheet:
     names = list(dict.fromkeys(name for trial in trials for name in trial.named))
-    by_choice = {trial.job: choices.get(trial.recipe, Choice()) for trial in trials}
+    by_choice = {trial.job: choices.get(trial.recipe, NO_CHOICE) for trial in trials}
     ordered = sorted(trials, key=lambda trial: (trial.recipe, trial.mean(by_choice[trial.job].seeds), trial.mean()))
-    rows = [
-        (
-            *(str(trial.named.get(name, "–")) for name in names),
-            *result_of(trial, by_choice[trial.job].seeds),
-            trial.recipe,
-            trial.job,
-            mark_of(trial, by_choice[trial.job]),
-        )
-        for trial in ordered
-    ]
+    rows = []
+    for trial in ordered:
+        values, choice = (str(trial.named.get(name, "–")) for name in names), by_choice[trial.job]
+        rows.append((*values, *result_of(trial, choice.seeds), trial.recipe, trial.job, mark_of(trial, choice)))
     numbers = [
         {"method": label, **trial.named, "job": trial.job, "seed": seed, "aurc": value}
         for trial in ordered
@@ -238,10 +233,7 @@ def mark_of(trial: Trial, choice: Choice) -> str:
 
 
 def tuned_tasks(ledger: Mapping[str, Any]) -> dict[str, str]:
-    """Return task files by name, with the chosen settings of all methods.
-
-    A task has one recipe, so each set of changed task fields has its own file.
-    """
+    """Return task files by name, with the chosen settings of all methods: one for each set of changed task fields."""
     by_file: dict[str, tuple[Settings, dict[str, tuple[Trial, Choice]]]] = {}
     for label, entry in ledger["methods"].items():
         trials = {trial.job: trial for trial in trials_of(ledger, label)}
@@ -261,7 +253,7 @@ def tuned_name(task: str, changes: Settings) -> str:
 
 
 def tuned_task(ledger: Mapping[str, Any], changes: Settings, winners: Mapping[str, tuple[Trial, Choice]]) -> str:
-    title = f"{ledger['title']} ({', '.join(['tuned', *([settings_text(changes)] if changes else [])])})"
+    title = f"{ledger['title']} ({', '.join(filter(None, ('tuned', settings_text(changes))))})"
     lines = [
         f"# {ledger['task']} with the settings that `python run_all.py tune` chose by held-out AURC.",
         f"extends = {json.dumps(ledger['extends'])}",

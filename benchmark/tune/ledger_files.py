@@ -66,7 +66,7 @@ class LedgerFiles:
         with FileLock(self.folder / f"{name}.lock"):
             before = self.read() or fixed
             if before["extends"] != fixed["extends"]:
-                where = self.folder / f"{name}.json"
+                where = self.store.root / self.place
                 raise UserError(f"'{where}' is the ledger of {before['extends']}; use another --results")
             known = with_makers(trials_of(before, self.label), name, owner, self.store)
             ledger = add_to_ledger(before | fixed, self.label, known, trials, range(seeds))

@@ -31,10 +31,8 @@ NOT_SEARCHED = ("data", "eval_batch_size", "evaluate_at", "threads")
 
 def find_grid(task: TaskConfig, label: str, owner: str, options: Sequence[str]) -> list[Settings]:
     """Return every combination of the values of --grid, else of the task's grid for the label or its method's file."""
-    grid = read_grid(options)
-    for name in (owner, label):
-        own = next((grid for key, grid in task.tune.items() if canonical(key) == canonical(name)), None)
-        grid = grid if options or own is None else dict(own)
+    grids = {canonical(name): grid for name, grid in reversed(task.tune.items())}  # of equal names, the first counts
+    grid = read_grid(options) or grids.get(canonical(label), grids.get(canonical(owner), {}))
     if not grid:
         raise UserError(
             f"{task.name} has no grid for {label}: add a table [tune.{owner}] to its file, or --grid FIELD=VALUE,VALUE"
@@ -60,7 +58,7 @@ def read_grid(options: Iterable[str]) -> dict[str, list[str]]:
 
 
 def is_task_field(name: str, method: type[Contestant]) -> bool:
-    """Return whether a name in a grid is a field of the task, and not a setting of the method."""
+    """Tell whether a name in a grid is a field of the task, and not a setting of the method."""
     if name in {field.name for field in fields(method.Config)}:
         return False
     table = name.partition(".")[0]
@@ -181,11 +179,12 @@ def read_trials(tried: Iterable[PlannedTrial], method: type[Contestant], split: 
     """Return the results of finished runs on the held-out images; the test images are never used."""
     trials = []
     for each in tried:
-        jobs = each.entry.jobs
-        by_seed = {str(job.seed): held_out_aurc(job, method, store) for job in jobs}
-        whole = {seed: value for seed, value in by_seed.items() if value is not None}
-        makers = {str(job.seed): maker_of(job.folder, store) for job in jobs if str(job.seed) in whole}
-        known = (jobs[0].id, whole, each.recipe, split, each.changes, makers, each.former)
+        by_seed, makers = {}, {}
+        for job in each.entry.jobs:
+            if (value := held_out_aurc(job, method, store)) is not None:
+                by_seed[str(job.seed)] = value
+                makers[str(job.seed)] = maker_of(job.folder, store)
+        known = (each.entry.jobs[0].id, by_seed, each.recipe, split, each.changes, makers, each.former)
         trials.append(Trial(each.settings, *known))
     return trials
 
