@@ -19,8 +19,7 @@ EPOCHS = 3600
 def candidates_of(name: str, methods: Methods, settings: Mapping[str, Any]) -> list[Candidate]:
     """Return the labels that a name means, each ready for examination. Refuse settings that they do not have."""
     owners = label_owners(methods)
-    labels = match_labels([name], owners)
-    candidates = [Candidate(methods.get(owners[label]), label, dict(settings)) for label in labels]
+    candidates = [Candidate(methods.get(owners[label]), label, settings) for label in match_labels([name], owners)]
     for candidate in candidates:
         candidate.config()  # a wrong setting is bad input, not a broken contract
     return candidates
@@ -28,15 +27,10 @@ def candidates_of(name: str, methods: Methods, settings: Mapping[str, Any]) -> l
 
 def findings(candidate: Candidate, methods: Methods) -> Iterator[Finding]:
     """Make every check of the contract that applies to a method, and tell what each one finds."""
-    yield can_be_planned(candidate.label, methods)
-    yield from examine(candidate)
-
-
-def can_be_planned(label: str, methods: Methods) -> Finding:
-    """Tell whether what a method declares to need of other methods is there."""
-    task = replace(load_task("digits"), epochs=EPOCHS)
     try:
-        plan(task, [label], [0], methods, "")
-    except UserError as error:
-        return Finding("can be planned", False, str(error))
-    return Finding("can be planned", True, "")
+        plan(replace(load_task("digits"), epochs=EPOCHS), [candidate.label], [0], methods, "")
+    except UserError as error:  # what it declares to need of other methods is not there
+        yield Finding("can be planned", False, str(error))
+    else:
+        yield Finding("can be planned", True, "")
+    yield from examine(candidate)

@@ -1,4 +1,4 @@
-"""The contract of `interface.py` as a battery of checks: for every method of the suite, and for a user's own file.
+"""Check the contract of `interface.py`, for every method of the suite and for a user's own file.
 
 A check returns a remark worth printing, or raises: `Broken` with what is wrong, or whatever the method itself raised.
 """
@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -70,8 +71,7 @@ def loss_and_gradients(candidate: Candidate) -> None:
     for name, value in step.logs.items():
         require(value.shape == (), f"log '{name}' has shape {tuple(value.shape)}; logs are 0-d")
         require(not value.requires_grad, f"log '{name}' holds on to the graph; detach it")
-    for parameter in trained_parameters(method):
-        parameter.grad = None
+    method.zero_grad()
     step.loss.backward()  # type: ignore[no-untyped-call]
     for name, parameter in method.named_parameters():
         if parameter.requires_grad:
@@ -107,16 +107,8 @@ def epoch_end(candidate: Candidate) -> None:
     require(isinstance(method.notes(), list), "notes() must return a list of sentences")
 
 
-def nothing_wrong(candidate: Candidate) -> None:
-    constant_network(candidate, label=0)
-
-
-def nothing_right(candidate: Candidate) -> None:
-    constant_network(candidate, label=1)
-
-
 def constant_network(candidate: Candidate, label: int) -> None:
-    """A batch of one class, of which a saturated network says the same throughout."""
+    """Require finite losses where a saturated network says class 0 of everything, and all images have this label."""
     method = candidate.make(constant=True).train()
     batch = make_batch(method, labels=torch.full((BATCH,), label))
     optimizer = torch.optim.SGD(trained_parameters(method), lr=0.01)
@@ -146,7 +138,7 @@ def no_order(candidate: Candidate) -> str:
 
 
 def coupling(candidate: Candidate) -> str:
-    """In evaluation mode, where BatchNorm couples nothing."""
+    """Compare the loss of a batch with that of its parts, in evaluation mode, where BatchNorm couples nothing."""
     if candidate.training_class().couples_samples:
         return "declared: the loss couples the samples of a batch"
     method = train(candidate.make()).eval()
@@ -159,7 +151,7 @@ def coupling(candidate: Candidate) -> str:
 
 
 def carry_per_sample(candidate: Candidate) -> None:
-    """Several GPUs each carry a part of the batch, which is put together for after_step."""
+    """Require a carry that can be put together for after_step from the parts that several GPUs have."""
     method = train(candidate.make())
     try:
         each_tensor(method.training_step(make_batch(method), EPOCH).carry, BATCH, lambda rows: rows)
@@ -168,7 +160,7 @@ def carry_per_sample(candidate: Candidate) -> None:
 
 
 def no_host_sync(candidate: Candidate) -> None:
-    """On the meta device there are no values to wait for: whatever needs one raises."""
+    """Take steps on the meta device. It has no values to wait for: whatever needs one raises."""
     method = candidate.make(device="meta", dropout=0.5).train()
     optimizer = torch.optim.SGD(trained_parameters(method), lr=0.05, momentum=0.9)
     batch = moved(make_batch(method), torch.device("meta"))
@@ -196,7 +188,7 @@ def prediction_shapes(candidate: Candidate) -> None:
 
 
 def prediction_per_image(candidate: Candidate) -> str:
-    """What is said of an image does not depend on what else is asked."""
+    """Require that what is said of an image does not depend on the images beside it."""
     if issubclass(candidate.method, Derived):
         logits = random_logits()
         order = np.random.default_rng(1).permutation(BATCH)
@@ -204,9 +196,8 @@ def prediction_per_image(candidate: Candidate) -> str:
     elif candidate.training_class().stochastic:
         return "declared: predict draws random numbers"
     else:
-        method = (
-            train(candidate.make()) if candidate.training_class().starts_from is None else candidate.make()
-        ).eval()
+        method = candidate.make()
+        method = (train(method) if method.starts_from is None else method).eval()
         batch = torch.cat([images(start) for start in range(3)])
         whole = stored(method, batch).logits
         other = np.concatenate([stored(method, rows).logits for rows in torch.split(batch, 7)])
@@ -222,13 +213,13 @@ def scores(candidate: Candidate) -> str:
         require(confidence.shape == (BATCH,), f"score '{name}' has shape {confidence.shape}; one number per image")
         require(bool(np.isfinite(confidence).all()), f"score '{name}' is not finite")
     again = candidate.method.scores(prediction)
-    require(list(again) == list(found), "scores() differs from call to call")
-    require(all((again[name] == found[name]).all() for name in found), "scores() differs from call to call")
+    same = list(again) == list(found) and all((again[name] == found[name]).all() for name in found)
+    require(same, "scores() differs from call to call")
     return ", ".join(found)
 
 
 def score_direction(candidate: Candidate) -> None:
-    """Hand-made: one class logit grows above fixed others, and every further output falls, as doubt does."""
+    """Require scores that grow where one logit grows above fixed others, and further outputs fall, as doubt does."""
     gap = np.arange(1.0, 5.0)
     aux: dict[str, Floats] = {
         name: (1 / gap).reshape(-1, *(1,) * (value.ndim - 1)) * np.ones(value.shape[1:])
@@ -244,28 +235,25 @@ def score_direction(candidate: Candidate) -> None:
 
 
 def cost(candidate: Candidate) -> str:
-    """Of a step against plain cross-entropy on the same network, taken in turns; large enough to hide what is fixed."""
+    """Return what a step costs against plain cross-entropy, taken in turns on a network that hides what is fixed."""
     shape = (3, 32, 32)
     method = candidate.make(widths=(32, 64), shape=shape).train()
     plain = build_network(NetworkConfig("small_cnn", (32, 64)), NUM_CLASSES, shape)
-    optimizers = [torch.optim.SGD(p, lr=0.01) for p in (trained_parameters(method), list(plain.parameters()))]
+    own_optimizer = torch.optim.SGD(trained_parameters(method), lr=0.01)
+    plain_optimizer = torch.optim.SGD(plain.parameters(), lr=0.01)
     labels = torch.arange(NUM_TRAIN)
     views = tuple(images(view, NUM_TRAIN, shape) for view in range(method.num_views))
     batch = Batch(views, labels % NUM_CLASSES, labels)
-
-    def plain_step() -> None:
-        optimizers[1].zero_grad()
-        nn.CrossEntropyLoss()(plain(batch.images)[0], batch.labels).backward()
-        optimizers[1].step()
-
-    times: list[tuple[float, float]] = []
+    ratios: list[float] = []
     for _ in range(15):
         started = time.perf_counter()
-        step_loss(method, optimizers[0], batch)
+        step_loss(method, own_optimizer, batch)
         between = time.perf_counter()
-        plain_step()
-        times.append((between - started, time.perf_counter() - between))
-    return f"{statistics.median(own / other for own, other in times):.1f} × a step of SR (plain cross-entropy)"
+        plain_optimizer.zero_grad()
+        nn.CrossEntropyLoss()(plain(batch.images)[0], batch.labels).backward()
+        plain_optimizer.step()
+        ratios.append((between - started) / (time.perf_counter() - between))
+    return f"{statistics.median(ratios):.1f} × a step of SR (plain cross-entropy)"
 
 
 Check = Callable[[Candidate], str | None]
@@ -283,8 +271,8 @@ TRAINING: dict[str, Check] = {
     "equal runs are equal to the bit": determinism,
     "state_dict is the whole state": state_round_trip,
     "after_epoch, health and notes work": epoch_end,
-    "a batch of one class, nothing wrong": nothing_wrong,
-    "a batch of one class, nothing right": nothing_right,
+    "a batch of one class, nothing wrong": partial(constant_network, label=0),
+    "a batch of one class, nothing right": partial(constant_network, label=1),
     "odd small batches": odd_batches,
     "order within a batch does not matter": no_order,
     "samples are coupled only if declared": coupling,
@@ -295,7 +283,7 @@ TRAINING: dict[str, Check] = {
 
 
 def checks_for(method: type[Contestant]) -> dict[str, Check]:
-    """A method that trains nothing is spared the checks of a step."""
+    """Return the checks of a method; those of a step only if it trains."""
     trains = issubclass(method, Method) and method.starts_from is None
     return {**ALWAYS, **TRAINING} if trains else ALWAYS
 
@@ -308,7 +296,7 @@ class Finding:
 
 
 def examine(candidate: Candidate) -> Iterator[Finding]:
-    """Every check in turn, whatever the others found."""
+    """Make every check in turn, whatever the others found."""
     for name, check in checks_for(candidate.method).items():
         try:
             yield Finding(name, True, check(candidate) or "")

@@ -1,4 +1,4 @@
-"""A method made ready for examination: a small network, hand-made batches, steps as the trainer takes them."""
+"""Make a method ready for examination: a small network, hand-made batches, steps as the trainer takes them."""
 
 import copy
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Candidate:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def config(self) -> Any:
-        warmup = {"warmup_epochs": 0} if "warmup_epochs" in {f.name for f in fields(self.method.Config)} else {}
+        warmup = {"warmup_epochs": 0} if "warmup_epochs" in setting_names(self.method) else {}
         return build(self.method.Config, {**warmup, **self.method.labels[self.label], **self.settings}, self.label)
 
     def training_class(self) -> type[Method]:
@@ -49,7 +49,7 @@ class Candidate:
         shape: tuple[int, int, int] = SHAPE,
         constant: bool = False,
     ) -> Method:
-        """The method around a small network, or one that says the first class of everything."""
+        """Return the method around a small network; a `constant` one says the first class of everything."""
         with torch.device(device):
             streams.reseed(0, "initialisation")
             network = build_network(NetworkConfig("small_cnn", widths, dropout), NUM_CLASSES, shape)
@@ -62,7 +62,7 @@ class Candidate:
             return self.training_class()(network, Task(NUM_CLASSES, NUM_TRAIN, network.feature_dim), self.config())
 
     def prediction(self) -> Stored:
-        """What it says of a batch, as it would be stored."""
+        """Return what it says of a batch, as it would be stored."""
         if issubclass(self.method, Derived):
             return self.combined(random_logits())
         return stored(self.make().eval(), images())
@@ -70,19 +70,20 @@ class Candidate:
     def combined(self, logits: list[Any]) -> Stored:
         if not issubclass(self.method, Derived):
             raise TypeError(f"{self.label} trains")
-        members = self.method.members(self.config(), 0, num_epochs=20)
-        predictions = [Prediction(logits[index % len(logits)]) for index in range(len(members))]
-        held_out = random_logits(seed=9)
-        validation = [
-            Evidence(Prediction(held_out[i % len(held_out)]), np.arange(BATCH) % 3) for i in range(len(members))
-        ]
+        members = range(len(self.method.members(self.config(), 0, num_epochs=20)))
+        held_out, labels = random_logits(seed=9), np.arange(BATCH) % 3
+        predictions = [Prediction(logits[index % len(logits)]) for index in members]
+        validation = [Evidence(Prediction(held_out[index % len(held_out)]), labels) for index in members]
         return self.method.combine(self.config(), predictions, validation).prediction
 
 
+def setting_names(method: type[Contestant]) -> set[str]:
+    return {field.name for field in fields(method.Config)}
+
+
 def small(method: type[Contestant], label: str) -> Candidate:
-    """A label with small settings."""
-    known = {field.name for field in fields(method.Config)}
-    return Candidate(method, label, {name: value for name, value in SMALL.items() if name in known})
+    """Return a label with small settings."""
+    return Candidate(method, label, {name: SMALL[name] for name in SMALL if name in setting_names(method)})
 
 
 def random_logits(seed: int = 0) -> list[Any]:
@@ -105,25 +106,21 @@ def moved(batch: Batch, device: torch.device, dtype: torch.dtype = torch.float32
 
 
 def step_loss(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, index: int = 0) -> Tensor:
-    """The loss of one step as the trainer takes it."""
+    """Take one step as the trainer does, and return its loss."""
     return take_step(method, optimizer, batch, 0, Progress(0, 4, index, 4)).loss.detach()
 
 
 def train(method: Method, steps: int = 6, first: int = 0) -> Method:
+    """Take steps and end an epoch, as the trainer does."""
     method.train()
     optimizer = torch.optim.SGD(trained_parameters(method), lr=0.05)
     for index in range(first, first + steps):
         step_loss(method, optimizer, make_batch(method, start=7 * (index % 4)), index)
-    end_epoch(method)
-    return method.train()
-
-
-def end_epoch(method: Method) -> None:
-    """As the trainer ends an epoch."""
     method.eval()
     with torch.no_grad():
         validation = Validation(method.predict(images(3)), torch.arange(BATCH) % NUM_CLASSES)
         method.after_epoch(EPOCH, validation if method.needs_validation else None)
+    return method.train()
 
 
 def stored(method: Method, batch: Tensor) -> Stored:
@@ -146,11 +143,11 @@ def differing(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> list[str]:
 
 
 def own_state(method: Method) -> dict[str, Tensor]:
-    """Everything but the BatchNorm statistics of trained modules, which a forward pass moves."""
-    learnt = tuple(f"{name}." for name, module in method.named_children() if any_trained(module))
-    moving = {name for name in method.state_dict() if name.startswith(learnt) and name.endswith(MOVING)}
-    return {name: value.clone() for name, value in method.state_dict().items() if name not in moving}
-
-
-def any_trained(module: nn.Module) -> bool:
-    return any(parameter.requires_grad for parameter in module.parameters())
+    """Return everything but the BatchNorm statistics of trained modules, which a forward pass moves."""
+    children = method.named_children()
+    learnt = tuple(f"{name}." for name, module in children if any(p.requires_grad for p in module.parameters()))
+    return {
+        name: value.clone()
+        for name, value in method.state_dict().items()
+        if not (name.startswith(learnt) and name.endswith(MOVING))
+    }

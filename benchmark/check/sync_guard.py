@@ -1,4 +1,4 @@
-"""Raises where a step would wait for the device, also where the meta device itself stays silent."""
+"""Raise where a step would wait for the device, also where the meta device itself stays silent."""
 
 import traceback
 from collections.abc import Iterator
@@ -13,20 +13,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmark.base.files import ROOT
 
-SYNCING = {
-    "_local_scalar_dense",
-    "nonzero",
-    "masked_select",
-    "equal",
-    "_unique2",
-    "unique_dim",
-    "bincount",
-    "is_nonzero",
-}
+READING = {"_local_scalar_dense", "equal", "is_nonzero"}
+SHAPED_BY_DATA = {"nonzero", "masked_select", "_unique2", "unique_dim", "bincount"}
 INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 COPYING = {"_to_copy", "copy", "copy_"}
 MADE_FROM_VALUES = {torch.tensor, torch.as_tensor, torch.asarray, Tensor.new_tensor}
-"""They make a tensor on the host and copy it, where no operator shows."""
+"""Functions that make a tensor on the host and copy it, where no operator shows."""
 NOT_THEIRS = (Path(torch.__file__).parent, ROOT / "benchmark")
 
 
@@ -36,7 +28,7 @@ class HostSync(AssertionError):
 
 @contextmanager
 def no_host_syncs() -> Iterator[None]:
-    """For steps on the meta device: forbid to read values, to index by masks or from elsewhere, to copy from the host.
+    """Forbid steps on the meta device to read values, to index by masks or from elsewhere, to copy from the host.
 
     A copy from the host waits for a GPU unless its memory is pinned, which is the core's business.
     """
@@ -45,17 +37,17 @@ def no_host_syncs() -> Iterator[None]:
 
 
 class SyncGuard(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What can be seen of operators."""
+    """Watches the operators."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        if name in SYNCING:
+        if name in READING | SHAPED_BY_DATA:
             raise HostSync(f"{name} reads a value back")
         if name in INDEXING:
-            for index in args[1]:
-                if index is not None and index.dtype in (torch.bool, torch.uint8):
+            for index in (index for index in args[1] if index is not None):
+                if index.dtype in (torch.bool, torch.uint8):
                     raise HostSync(f"{name} with a boolean mask has a shape that depends on the data")
-                if index is not None and index.device != args[0].device:
+                if index.device != args[0].device:
                     raise HostSync(f"{name} of a tensor on {args[0].device} by an index on {index.device}")
         result = func(*args, **(kwargs or {}))
         if name in COPYING:
@@ -64,7 +56,7 @@ class SyncGuard(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class MadeOnDevice(TorchFunctionMode):
-    """What can be seen of functions only."""
+    """Watches functions that copy where no operator shows."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))

@@ -1,8 +1,9 @@
-"""Batches, kept on the device or streamed to it, against those of the CPU, while the device is busy elsewhere."""
+"""Compare batches, kept on the device or streamed to it, with those of the CPU, while the device is busy."""
 
 import math
 import time
 from contextlib import nullcontext
+from itertools import product
 
 import torch
 
@@ -26,29 +27,28 @@ BUSY_SIDE, BUSY_SECONDS = 1024, 0.02
 
 
 def batches(patient: Patient) -> Result:
-    """A batch that is used before it has arrived, or overwritten before it has left, shows."""
+    """Notice a batch that is used before it has arrived, or overwritten before it has left."""
     expected = epoch(noise(FACTS.num_train, FACTS, torch.device("cpu")))
     busy_with = ("nothing", "computing", "copying") if has_streams(patient.device) else ("nothing",)
     products = products_to_be_busy(patient.device) if has_streams(patient.device) else 0
     first: list[Batch] = []
-    for kept, budget in (("resident", PLENTY), ("streamed", 0)):
-        for busy in busy_with:
-            found = epoch(noise(FACTS.num_train, FACTS, patient.device, budget), busy, products)
-            first = first or found
-            where = f"{kept} batches, while the device is busy with {busy},"
-            refuse(where, "the CPU's", found, expected, ROUNDING)
-            refuse(where, "the first resident ones", found, first, 0.0)
+    for (kept, budget), busy in product((("resident", PLENTY), ("streamed", 0)), busy_with):
+        found = epoch(noise(FACTS.num_train, FACTS, patient.device, budget), busy, products)
+        first = first or found
+        where = f"{kept} batches, while the device is busy with {busy},"
+        refuse_difference(where, "the CPU's", found, expected, ROUNDING)
+        refuse_difference(where, "the first resident ones", found, first, 0.0)
     return Result(f"streamed = resident = the CPU's, while the device is busy with {', '.join(busy_with)}")
 
 
-def refuse(what: str, other: str, found: list[Batch], expected: list[Batch], tolerance: float) -> None:
+def refuse_difference(what: str, other: str, found: list[Batch], expected: list[Batch], tolerance: float) -> None:
     wrong = sum(differs(*pair, tolerance) for pair in zip(found, expected, strict=True))
     if wrong:
         raise Trouble(f"{wrong} of {len(expected)} {what} differ from {other}")
 
 
 def epoch(data: DataSet, busy: str = "nothing", products: int = 0) -> list[Batch]:
-    """All batches of an epoch; nobody waits for the device before the last one."""
+    """Return all batches of an epoch; nobody waits for the device before the last one."""
     found = []
     made = data.batches(BATCH_SIZE, 0, 0, AUGMENTED, NUM_VIEWS)
     for _ in data.batch_sizes(BATCH_SIZE):
@@ -62,13 +62,13 @@ def epoch(data: DataSet, busy: str = "nothing", products: int = 0) -> list[Batch
 
 
 def multiply(device: torch.device, times: int) -> None:
-    product = torch.ones(BUSY_SIDE, BUSY_SIDE, device=device)
+    matrix = torch.ones(BUSY_SIDE, BUSY_SIDE, device=device)
     for _ in range(times):
-        product = product @ product
+        matrix = matrix @ matrix
 
 
 def products_to_be_busy(device: torch.device) -> int:
-    """How many products take the device as long as it is to be busy."""
+    """Return how many products take the device as long as it is to be busy."""
     multiply(device, 1)
     wait_for(device)
     started = time.perf_counter()
@@ -78,7 +78,5 @@ def products_to_be_busy(device: torch.device) -> int:
 
 
 def differs(found: Batch, expected: Batch, tolerance: float) -> bool:
-    pairs = zip(
-        (*found.views, found.labels, found.indices), (*expected.views, expected.labels, expected.indices), strict=True
-    )
-    return not all(float((ours.cpu() - theirs.cpu()).abs().max()) <= tolerance for ours, theirs in pairs)
+    ours, theirs = ((*batch.views, batch.labels, batch.indices) for batch in (found, expected))
+    return not all(float((a.cpu() - b.cpu()).abs().max()) <= tolerance for a, b in zip(ours, theirs, strict=True))

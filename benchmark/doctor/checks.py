@@ -1,4 +1,4 @@
-"""All checks of the doctor, in their order, with what to do where one finds trouble."""
+"""List all checks of the doctor in their order, with what to do where one finds trouble."""
 
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +16,6 @@ from benchmark.doctor.pace import hours, pace
 from benchmark.doctor.steps import repeatable, same_as_cpu, without_syncs
 from benchmark.doctor.training import memory, precisions, resumes, two_devices
 from benchmark.jobs.job import Methods
-from benchmark.jobs.suite import Suite
 from benchmark.launch.suites import SuiteMaker, paper_grids
 from benchmark.paper.table_files import load_tables
 from benchmark.store.store import Store
@@ -42,11 +41,7 @@ def made_with(patient: Patient, *, begun: bool) -> dict[str, Any]:
 def all_checks() -> list[Check]:
     update = "Update driver and torch; if it stays, do not trust results of this device"
     return [
-        Check(
-            "the device",
-            hardware,
-            "See whether `nvidia-smi` knows it, and which build of torch this is",
-        ),
+        Check("the device", hardware, "See whether `nvidia-smi` knows it, and which build of torch this is"),
         Check("batches", batches, "If only streamed ones are wrong, keep images on the device: raise --data-budget"),
         Check("steps against the CPU", same_as_cpu, update),
         Check("steps without a wait", without_syncs, "Results are right, but take longer than they need"),
@@ -66,13 +61,10 @@ def examine_all(patient: Patient) -> Iterator[Diagnosis]:
 
 
 def paper_hours(patient: Patient) -> Result:
-    """Estimate the device-hours of all published tables."""
-    with tempfile.TemporaryDirectory() as folder:
-        return hours(patient, paper_suites(patient, Path(folder)), Store(Path(folder)))
-
-
-def paper_suites(patient: Patient, folder: Path) -> list[Suite]:
-    """Return what `paper all` would run here. No data is needed."""
-    folders = Folders(folder, folder)
-    maker = SuiteMaker(patient.methods, folders, str(patient.device), needs_data=lambda task: False)
-    return [grid.suite for grid in paper_grids(load_tables(["all"]), "paper", maker)]
+    """Estimate the device-hours of what `paper all` would run here. No data is needed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folders = Folders(folder, folder)
+        maker = SuiteMaker(patient.methods, folders, str(patient.device), needs_data=lambda task: False)
+        grids = paper_grids(load_tables(["all"]), "paper", maker)
+        return hours(patient, [grid.suite for grid in grids], Store(folder))

@@ -1,4 +1,4 @@
-"""Checks in turn: what each one says of a device, and what to do where it finds trouble."""
+"""Make checks in turn, and tell what each one says of a device and what to do where it finds trouble."""
 
 import time
 import traceback

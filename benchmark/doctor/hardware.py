@@ -1,4 +1,4 @@
-"""What the device is, and what the machine says of it."""
+"""Tell what the device is, and what the machine says of it."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ MPS_PROCESSES = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
 
 
 def hardware(patient: Patient) -> Result:
-    """Name, capability, driver, libraries, precision, free memory, and whether a service shares the device."""
+    """Tell name, capability, driver, libraries, precision, free memory, and whether a service shares the device."""
     enter(patient.device)
     facts = {"torch": torch.__version__, **properties(patient.device), "free_bytes": free_bytes(patient.device)}
     if patient.wanted == "auto" and patient.device.type == "cpu" and DRIVER.is_file():

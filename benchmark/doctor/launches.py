@@ -1,4 +1,4 @@
-"""How many operators a step asks of a device: on a fast one, that and not the arithmetic is what a step costs."""
+"""Count the operators that a step asks of a device: on a fast one, they and not the arithmetic are its cost."""
 
 from collections import Counter
 from typing import Any
@@ -23,12 +23,7 @@ class Launches(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
-        if not func.is_view and name not in FREE and self.touches_device((args, result)):
+        kinds = (each.device.type for each in tree_leaves((args, result)) if isinstance(each, torch.Tensor))
+        if not func.is_view and name not in FREE and self.kind in kinds:
             self.counts[name] += 1
         return result
-
-    def touches_device(self, values: Any) -> bool:
-        return any(isinstance(each, torch.Tensor) and each.device.type == self.kind for each in tree_leaves(values))
-
-    def total(self) -> int:
-        return self.counts.total()

@@ -1,6 +1,6 @@
-"""Work of the real shapes without real data: what a pixel shows does not change what it costs."""
+"""Make work of the real shapes without real data: what a pixel shows does not change what it costs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ CPU_BATCH = 8
 
 
 def noise(count: int, facts: Facts, device: torch.device, budget: int = PLENTY) -> DataSet:
-    """Random pictures of a task's shape, on the device as far as the budget goes."""
+    """Return random pictures of a task's shape, on the device as far as the budget goes."""
     pictures = np.random.default_rng(0).integers(0, 256, (count, *facts.shape), dtype=np.uint8)
     images = Images.of(pictures, np.arange(count) % facts.num_classes)
     pixels = place_on_device([images], device, budget)[0]
@@ -35,33 +35,28 @@ def noise(count: int, facts: Facts, device: torch.device, budget: int = PLENTY) 
 
 
 def job_of(task: TaskConfig, label: str, patient: Patient, **settings: Any) -> Job:
-    """A job of a label; `settings` replace those of its method that it has."""
+    """Return a job of a label; `settings` replace those of its method that it has."""
     job = plan(task, [label], [0], patient.methods, "made up")[0].jobs[0]
-    known: Mapping[str, Any] = {name: value for name, value in settings.items() if name in job.config}
+    known = {name: value for name, value in settings.items() if name in job.config}
     warmup = known.get("warmup_epochs", job.warmup_epochs)
     return replace(job, config={**job.config, **known}, warmup_epochs=warmup)
 
 
-def batch_for(task: TaskConfig, patient: Patient) -> int:
-    """A processor gets a small part of a batch: enough to see that it computes, and how fast."""
-    return task.batch_size if has_streams(patient.device) else CPU_BATCH
-
-
 def trainer_for(task: TaskConfig, label: str, patient: Patient) -> Trainer:
-    """A label of a task, on noise."""
-    small = replace(task, batch_size=batch_for(task, patient))
+    """Return a trainer of a label, on noise. A CPU gets a small part of a batch: enough to see how fast it computes."""
+    small = replace(task, batch_size=task.batch_size if has_streams(patient.device) else CPU_BATCH)
     data = noise(4 * small.batch_size, describe(task.data), patient.device)
     return Trainer(job_of(small, label, patient), patient.methods, data, patient.device)
 
 
 def own_phase(trainer: Trainer) -> State:
-    """The state of a method at the beginning of what it trains itself."""
+    """Return the state of a method at the beginning of what it trains itself."""
     state = trainer.start()
     return trainer.branch(state) if trainer.job.warmup_epochs else state
 
 
 def trainable_labels(patient: Patient) -> Iterator[tuple[str, str]]:
-    """Every label that trains something, with the file of its method."""
+    """Yield every label that trains something, with the file of its method."""
     for name in patient.methods.names():
         method = patient.methods.get(name)
         if issubclass(method, Method) and method.starts_from is None:

@@ -1,4 +1,4 @@
-"""How fast steps are, what bounds them, and what that means for a run of the paper's tables."""
+"""Measure how fast steps are, what bounds them, and what that means for a run of the paper's tables."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,30 +22,29 @@ from benchmark.train.trainer import State, Trainer
 
 PROFILED_STEPS = 5
 MOST_JOBS = 8
-"""That share a GPU: beyond, they get into each other's way."""
+"""Most jobs that share a GPU: more get into each other's way."""
 WORTH_IT = 1.2
 """How much faster another precision must be to be suggested."""
 
 
 def pace(patient: Patient) -> Result:
-    """Time and operators of a step, how long the device idles in it, and settings that this suggests."""
+    """Tell time and operators of a step, how long the device idles in it, and settings that this suggests."""
     task = load_task(LARGE)
-    facts: dict[str, Any] = {}
-    for label in (task.baseline, task.reference):
-        facts[label] = measured(patient, label)
+    labels = (task.baseline, task.reference)
+    facts: dict[str, Any] = {label: measured(patient, label) for label in labels}
     plain = facts[task.baseline]
     for name, overrides in faster_ways(patient).items():
         trainer = large_trainer(patient, task.baseline, *overrides)
         plain[name] = 1e-3 * plain["milliseconds"] / time_of(trainer, own_phase(trainer), task)
     facts["suggested"] = suggestion(patient, plain)
-    steps = "; ".join(step_text(label, facts[label]) for label in (task.baseline, task.reference))
+    steps = "; ".join(step_text(label, facts[label]) for label in labels)
     gains = ", ".join(f"{name} ×{plain[name]:.1f}" for name in faster_ways(patient))
     text = f"a step of {LARGE} takes {steps}" + (f"; {gains} as fast" if gains else "")
     return Result(text + (f"; suggested: {facts['suggested']}" if facts["suggested"] else ""), facts)
 
 
 def faster_ways(patient: Patient) -> dict[str, list[str]]:
-    """Settings to try beside single precision."""
+    """Return settings to try beside single precision."""
     if not has_streams(patient.device):
         return {}
     tf32 = {"tf32": ["tf32=true"]} if patient.device.type == "cuda" else {}
@@ -53,7 +52,7 @@ def faster_ways(patient: Patient) -> dict[str, list[str]]:
 
 
 def time_of(trainer: Trainer, state: State, usual: TaskConfig) -> float:
-    """Seconds of a step with the batch that a task usually has."""
+    """Return the seconds of a step with the batch that a task usually has."""
     task = trainer.job.task
     set_precision(trainer.device, task.tf32)
     try:
@@ -75,13 +74,13 @@ def measured(patient: Patient, label: str) -> dict[str, Any]:
     next(steps)
     with Launches(patient.device.type) as launches:
         next(steps)
-    found["operators"] = launches.total()
+    found["operators"] = launches.counts.total()
     busy = busy_seconds(trainer, steps) if patient.device.type == "cuda" else 0.0
     return found | ({"idle": max(0.0, 1 - busy / seconds)} if busy else {})
 
 
 def busy_seconds(trainer: Trainer, steps: Any) -> float:
-    """Of a step: the time in which kernels run, as the profiler sees it; 0 where it is not allowed to look."""
+    """Return the seconds of a step in which kernels run, as the profiler sees it; 0 where it is not allowed to look."""
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         seconds_for(PROFILED_STEPS, steps, trainer.device)
     # Operators tell the time of their kernels once more, and so do named regions.
@@ -97,7 +96,7 @@ def step_text(label: str, facts: dict[str, Any]) -> str:
 
 
 def suggestion(patient: Patient, plain: dict[str, Any]) -> str:
-    """Jobs that fill what one leaves idle, as far as memory goes; and half precision where it pays."""
+    """Suggest jobs that fill what one leaves idle, as far as memory goes, and half precision where it pays."""
     if not has_streams(patient.device):
         return ""
     room = int(free_bytes(patient.device) / max(2 * plain["bytes"], 1))
@@ -109,7 +108,7 @@ def suggestion(patient: Patient, plain: dict[str, Any]) -> str:
 
 
 def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
-    """Device-hours of all published tables, from a few steps of each of their networks."""
+    """Estimate the device-hours of all published tables from a few steps of each of their networks."""
     known: dict[Any, tuple[float, float] | None] = {}
     found: dict[str, float | None] = {}
     for suite in suites:
@@ -128,7 +127,7 @@ def hours(patient: Patient, suites: Sequence[Suite], store: Store) -> Result:
 
 
 def pair_of_times(patient: Patient, task: TaskConfig) -> tuple[float, float] | None:
-    """Seconds of a step of the plain method and of the reference; None where they do not fit into the memory."""
+    """Return the seconds of a step of the plain method and of the reference; None where memory does not suffice."""
     try:
         trainers = (trainer_for(task, label, patient) for label in (task.baseline, task.reference))
         plain, other = (time_of(trainer, own_phase(trainer), task) for trainer in trainers)

@@ -1,4 +1,4 @@
-"""Steps of every method on a small network: right, without a wait, and the same again."""
+"""Take steps of every method on a small network: are they right, without a wait, and the same again?"""
 
 import copy
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from benchmark.train.determinism import undetermined_operators
 from benchmark.train.trainer import trained_parameters
 
 SMALL_ERROR = 1e-7
-"""Between two ways to sum up in float64."""
+"""Largest difference between two ways to sum up in float64."""
 
 
 def candidates(patient: Patient) -> Iterator[Candidate]:
@@ -27,7 +27,7 @@ def optimizer_of(method: Method, device: torch.device) -> torch.optim.Optimizer:
 
 
 def same_as_cpu(patient: Patient) -> Result:
-    """One step from the same state in float64 without dropout, where all that differs is the order of sums."""
+    """Compare a step in float64 without dropout with the CPU's: all that may differ is the order of sums."""
     if not has_streams(patient.device):
         raise LeftOut(f"{patient.device.type} is what would be compared with, or has no float64")
     worst, random = 0.0, []
@@ -65,7 +65,7 @@ def state_error(ours: Method, theirs: Method) -> float:
 
 
 def without_syncs(patient: Patient) -> Result:
-    """Three steps of every label in which a wait of the host is an error."""
+    """Take three steps of every label in which a wait of the host is an error."""
     device, count, waiting = patient.device, 0, {}
     for candidate in candidates(patient):
         method = candidate.make().to(device).train()
@@ -87,13 +87,12 @@ def without_syncs(patient: Patient) -> Result:
 
 
 def repeatable(patient: Patient) -> Result:
-    """Five steps twice, with dropout, equal to the bit."""
+    """Require that five steps with dropout, taken twice, are equal to the bit."""
     labels: list[str] = []
     operators: set[str] = set()
     with undetermined_operators(operators):
         for candidate in candidates(patient):
-            first, second = (five_steps(candidate, patient.device) for _ in range(2))
-            if differing(first, second):
+            if differing(five_steps(candidate, patient.device), five_steps(candidate, patient.device)):
                 labels.append(candidate.label)
     warned = f"; without a deterministic version: {', '.join(sorted(operators))}" if operators else ""
     if labels:

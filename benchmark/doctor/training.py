@@ -1,4 +1,4 @@
-"""Training as jobs do it: in every precision, broken off and taken up again, for long, and on two devices."""
+"""Train as jobs do: in every precision, broken off and taken up again, for long, and on two devices."""
 
 import io
 import tempfile
@@ -32,28 +32,26 @@ NEAR = 0.1
 
 
 def large_trainer(patient: Patient, label: str, *overrides: str) -> Trainer:
-    """VGG16 on pictures of the size of CIFAR's."""
+    """Return a trainer of VGG16 on pictures of the size of CIFAR's."""
     return trainer_for(load_task(LARGE, ["channels_last=true", *overrides]), label, patient)
 
 
 def precisions(patient: Patient) -> Result:
-    """Some steps of VGG16 in single and half precision: finite, near each other."""
+    """Require that steps of VGG16 in single and half precision have finite losses near each other."""
     label, steps = load_task(LARGE).baseline, 20 if has_streams(patient.device) else 5
-    found = {}
+    losses, skipped = {}, {}
     for amp in PRECISIONS:
-        found[amp] = mean_loss(large_trainer(patient, label, f"amp={amp}", "optimizer.lr=0.01"), steps)
-    losses, skipped = {amp: loss for amp, (loss, _) in found.items()}, found["fp16"][1]
-    facts = {"losses": losses, "skipped_steps": skipped}
+        losses[amp], skipped[amp] = mean_loss(large_trainer(patient, label, f"amp={amp}", "optimizer.lr=0.01"), steps)
+    facts, plain = {"losses": losses, "skipped_steps": skipped["fp16"]}, losses["off"]
     for amp, loss in losses.items():
-        if not abs(loss - losses["off"]) < NEAR * abs(losses["off"]):
-            plain = losses["off"]
+        if not abs(loss - plain) < NEAR * abs(plain):
             raise Trouble(f"the mean loss of {steps} steps is {loss:.4g} in {amp}, and {plain:.4g} in fp32", facts)
     text = ", ".join(f"{'fp32' if amp == 'off' else amp} {loss:.4f}" for amp, loss in losses.items())
-    return Result(f"mean loss of {steps} steps {text}; {counted(skipped, 'step')} skipped in fp16", facts)
+    return Result(f"mean loss of {steps} steps {text}; {counted(skipped['fp16'], 'step')} skipped in fp16", facts)
 
 
 def mean_loss(trainer: Trainer, steps: int) -> tuple[float, int]:
-    """And how many steps had infinite gradients and were skipped."""
+    """Return the mean loss, and how many steps had infinite gradients and were skipped."""
     state = trainer.start()
     state.method.train()
     losses, scales = [], [state.scaler.get_scale() if state.scaler else 1.0]
@@ -64,7 +62,7 @@ def mean_loss(trainer: Trainer, steps: int) -> tuple[float, int]:
 
 
 def resumes(patient: Patient) -> Result:
-    """Save, load, go on = unbroken, through a warm-up and after it."""
+    """Require that a training saved, loaded and gone on with equals an unbroken one, in a warm-up and after it."""
     for name, amp in product(("sgd", "adam"), ("off", "fp16")):
         trainer = small_trainer(patient, name, amp)
         whole = trained_until(trainer, trainer.start(), 4)
@@ -80,8 +78,7 @@ def resumes(patient: Patient) -> Result:
 def small_trainer(patient: Patient, optimizer: str, amp: str) -> Trainer:
     rate = ["optimizer.lr=0.05"] if optimizer == "sgd" else ["optimizer.lr=0.001", "optimizer.momentum=0"]
     task = load_task(SMALL_TASK, [f"amp={amp}", f"optimizer.name={optimizer}", *rate])
-    job = job_of(task, task.reference, patient, warmup_epochs=2, **SMALL)
-    job = replace(job, task=replace(task, epochs=4))
+    job = replace(job_of(task, task.reference, patient, warmup_epochs=2, **SMALL), task=replace(task, epochs=4))
     return Trainer(job, patient.methods, noise(96, describe(task.data), patient.device), patient.device)
 
 
@@ -92,7 +89,7 @@ def trained_until(trainer: Trainer, state: State, epoch: int) -> State:
 
 
 def values(state: State) -> list[Any]:
-    """All numbers of a state, as plain values that compare."""
+    """Return all numbers of a state as plain values that compare."""
     plain, found = state_to_plain(state), [state.history]
     for part in (plain["method"], *plain["optimizer"].values()):
         found += [value.cpu().tolist() if isinstance(value, torch.Tensor) else value for value in part.values()]
@@ -100,7 +97,7 @@ def values(state: State) -> list[Any]:
 
 
 def memory(patient: Patient) -> Result:
-    """What tensors take after a few steps is all they ever take."""
+    """Require that tensors take no more memory after many steps than after a few."""
     if not has_streams(patient.device):
         raise LeftOut("memory of the CPU is not torch's alone")
     trainer = large_trainer(patient, load_task(LARGE).reference)
@@ -118,7 +115,7 @@ def memory(patient: Patient) -> Result:
 
 
 def two_devices(patient: Patient) -> Result:
-    """Two steps of a job that two devices share."""
+    """Take two steps of a job that two devices share."""
     device = patient.device
     if not has_streams(device) or device_count(device.type) < 2:
         raise LeftOut("there is one device")
@@ -129,12 +126,11 @@ def two_devices(patient: Patient) -> Result:
 
 
 def shared_steps(patient: Patient) -> None:
-    """Two steps of a job by two processes."""
+    """Take two steps of a job by two processes."""
     task = load_task(SMALL_TASK)
     with tempfile.TemporaryDirectory() as folder:
         folders = Folders(Path(folder), Path(folder))
-        job = job_of(task, task.baseline, patient)
-        job = replace(job, max_steps=2, data_sha256=load(task.data, folders)[1])
+        sha256 = load(task.data, folders)[1]
+        job = replace(job_of(task, task.baseline, patient), max_steps=2, data_sha256=sha256)
         context = Context(Path(folder), folders, patient.methods, gpus_per_job=2)
-        first = torch.device(patient.device.type, 0)
-        run_on_ranks(job, context, first, lambda values: None)
+        run_on_ranks(job, context, torch.device(patient.device.type, 0), lambda values: None)

@@ -60,7 +60,7 @@ def counted(label: str, device: torch.device) -> int:
     next(steps)
     with Launches(device.type) as launches:
         next(steps)
-    return launches.total()
+    return launches.counts.total()
 
 
 def rows(device: torch.device) -> list[Row]:
