@@ -28,7 +28,7 @@ WORKPLACE = "selbench-"
 
 @dataclass(frozen=True)
 class Attempts:
-    """What workers have left beside the results, in a folder that all share or at a URL."""
+    """The folders of attempts, beside the results: in a folder that all workers share, or at a URL."""
 
     store: Store
     mirror: Mirror | None = None
@@ -40,14 +40,12 @@ class Attempts:
 
     def begin(self, job: Job) -> str:
         """Open a new attempt and return its name. Until it is published, a mark says which job it belongs to."""
-        attempt = uuid.uuid4().hex[:12]
-        self.with_retries(lambda: self.open(attempt, job.folder))
-        return attempt
-
-    def open(self, attempt: str, folder: Path) -> None:
         system, root = self.remote
-        make_folder(system, f"{root}/{ATTEMPTS}/{attempt}{OPEN}")
-        system.pipe_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}", folder.as_posix().encode())
+        attempt = uuid.uuid4().hex[:12]
+        mark = f"{root}/{ATTEMPTS}/{attempt}{OPEN}"
+        self.with_retries(lambda: make_folder(system, mark))
+        self.with_retries(lambda: system.pipe_file(mark, job.folder.as_posix().encode()))
+        return attempt
 
     def publish(self, attempt: str) -> None:
         """Move all files of an attempt to the results, the record last: until that is there, the job is not done."""
@@ -60,10 +58,11 @@ class Attempts:
         self.with_retries(lambda: self.move(attempt, [f for f in self.files(attempt, folder) if "/snapshot-" in f]))
 
     def with_retries(self, action: Callable[[], None]) -> None:
-        """Do something at a URL, and try again: networks fail for a moment now and then."""
+        """Do something; at a URL, try again where it fails."""
         self.mirror.with_retries(action) if self.mirror else action()
 
     def files(self, attempt: str, folder: str = "") -> list[str]:
+        """Return the results that an attempt has written so far, in one folder or in all."""
         system, root = self.remote
         start = f"{root}/{ATTEMPTS}/{attempt}"
         system.invalidate_cache()
@@ -93,22 +92,22 @@ class Attempts:
 
         An attempt without its mark was given up. It is thrown away, whatever its worker has written since.
         """
+        system, root = self.remote
         names = self.left()
         for attempt in (name.removesuffix(OPEN) for name in names if name.endswith(OPEN)):
-            with suppress(FileNotFoundError), self.store.claim(self.owner(attempt)) as ours:
-                if ours and not self.store.has_record(self.owner(attempt)):
-                    self.publish(attempt)
-                elif ours:
-                    self.discard(attempt)
+            with suppress(FileNotFoundError):
+                folder = Path(system.cat_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}").decode())
+                with self.store.claim(folder) as ours:
+                    if ours and not self.store.has_record(folder):
+                        self.publish(attempt)
+                    elif ours:
+                        self.discard(attempt)
         for attempt in names:
             if not attempt.endswith(OPEN) and f"{attempt}{OPEN}" not in names:
                 self.discard(attempt)
 
-    def owner(self, attempt: str) -> Path:
-        system, root = self.remote
-        return Path(system.cat_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}").decode())
-
     def left(self) -> list[str]:
+        """Return the names of all attempts and marks that are there."""
         system, root = self.remote
         system.invalidate_cache()
         try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmark.jobs.job import Job
-from benchmark.launch.placement import Device, Work, simulate
+from benchmark.launch.placement import Device, make_works, simulate
 
 NEWEST = 0.2
 """Weight of the newest epoch in a mean of many; those before share the rest in the same way."""
@@ -39,8 +39,8 @@ class Eta:
     def __init__(self, jobs: Sequence[Job], workers: int = 1, *, tables: bool = False) -> None:
         self.jobs, self.at_a_time = jobs, workers
         self.begun: dict[Path, float] = {}
-        self.seen: dict[Path, float] = {}
-        self.until: dict[Path, float] = {}
+        self.last_news: dict[Path, float] = {}
+        self.predicted_end: dict[Path, float] = {}
         self.most_batches: Counter[str] = Counter()
         self.in_epochs: dict[Path, float] = {}
         self.to_go = {job.folder: float(job.epochs) for job in jobs}
@@ -48,14 +48,14 @@ class Eta:
         self.starts = 0
         self.starting: set[Path] = set()
         """First jobs of workers, which bear their start, until it is over."""
-        self.epochs, self.beside = Recent(), Recent()
+        self.epochs, self.outside = Recent(), Recent()
         self.tables = TABLES_SECONDS + TABLES_SECONDS_PER_JOB * len(jobs) if tables else 0.0
 
     def started(self, job: Job) -> None:
         if self.starts < self.at_a_time:
             self.starting.add(job.folder)
         self.starts += 1
-        self.begun[job.folder] = self.seen[job.folder] = time.monotonic()
+        self.begun[job.folder] = self.last_news[job.folder] = time.monotonic()
         self.in_epochs[job.folder] = 0.0
         self.at_a_time = max(self.at_a_time, len(self.begun))
 
@@ -70,13 +70,13 @@ class Eta:
         """Note how much is left of the split that a job predicts: its end, if no other split is larger."""
         self.most_batches[job.task.name] = max(self.most_batches[job.task.name], batches)
         if batches == self.most_batches[job.task.name]:
-            self.until[job.folder] = time.monotonic() + seconds
+            self.predicted_end[job.folder] = time.monotonic() + seconds
 
     def epoch(self, job: Job, epochs_done: int, seconds: float | None = None) -> None:
         """Note that an epoch has ended, and how long it took by itself."""
         now, left = time.monotonic(), job.last_epoch - epochs_done
         if seconds is None:
-            seconds = now - self.seen[job.folder]
+            seconds = now - self.last_news[job.folder]
         # A trial of a few steps leaps over epochs; a resumed job begins in the middle, but trains one at a time.
         passed = max(round(self.to_go[job.folder]) - left, 1) if job.max_steps else 1
         self.epochs.add((job.task.name, trained_by(job, epochs_done - 1)), seconds / passed)
@@ -84,7 +84,7 @@ class Eta:
             self.begun[job.folder] = max(self.begun[job.folder], now - seconds)
             self.starting.discard(job.folder)
         self.in_epochs[job.folder] += seconds
-        self.seen[job.folder] = now
+        self.last_news[job.folder] = now
         self.to_go[job.folder] = left
 
     def stopped(self, job: Job) -> None:
@@ -93,7 +93,7 @@ class Eta:
     def finished(self, job: Job) -> None:
         if job.folder in self.begun.keys() - self.starting and not job.until:
             spent = time.monotonic() - self.begun[job.folder] - self.in_epochs[job.folder]
-            self.beside.add((job.task.name, job.method), max(spent, 0.0))
+            self.outside.add((job.task.name, job.method), max(spent, 0.0))
         self.stopped(job)
         self.ended.add(job.folder)
 
@@ -104,37 +104,30 @@ class Eta:
         left = [job for job in self.jobs if job.folder not in self.ended]
         left.sort(key=lambda job: job.folder not in self.begun)
         devices = [Device("worker")] * max(self.at_a_time, 1)
-        return simulate(works_of(left, self), devices).makespan + self.tables
+        return simulate(make_works(left, self.of_job, self.awaited_part), devices).makespan + self.tables
+
+    def awaited_part(self, trunk: Job, job: Job) -> float | None:
+        """Return the part of what is left of a trunk that a job waits for; None if the job has begun."""
+        if job.folder in self.begun:
+            return None
+        to_go = self.to_go[trunk.folder]
+        return max(job.warmup_epochs - trunk.last_epoch + to_go, 0.0) / max(to_go, 1e-9)
 
     def of_job(self, job: Job) -> float:
         """Return the seconds left of a job, as if it ran alone on a worker."""
         left = self.to_go[job.folder]
-        if not left and job.folder in self.begun and job.folder in self.until:
-            return max(self.until[job.folder] - time.monotonic(), 0.0)
+        if not left and job.folder in self.begun and job.folder in self.predicted_end:
+            return max(self.predicted_end[job.folder] - time.monotonic(), 0.0)
         warmup = min(max(job.warmup_epochs - (job.last_epoch - left), 0.0), left)
         parts = {trained_by(job, 0): warmup, job.method: left - warmup} if warmup else {job.method: left}
         training = sum(count * (self.epochs.of((job.task.name, name)) or 0.0) for name, count in parts.items())
-        beside = 0.0 if job.until else self.beside.of((job.task.name, job.method)) or 0.0
+        outside = 0.0 if job.until else self.outside.of((job.task.name, job.method)) or 0.0
         if job.folder in self.begun:
-            until = self.seen[job.folder] if left else time.monotonic()
-            beside -= max(until - self.begun[job.folder] - self.in_epochs[job.folder], 0.0)
-        return training + max(beside, 0.0)
+            until = self.last_news[job.folder] if left else time.monotonic()
+            outside -= max(until - self.begun[job.folder] - self.in_epochs[job.folder], 0.0)
+        return training + max(outside, 0.0)
 
 
 def trained_by(job: Job, epoch: int) -> str:
     """Return the method that trains an epoch: in a warm-up, that of the trunk."""
     return job.trunk.method if job.trunk and epoch < job.warmup_epochs else job.method
-
-
-def works_of(jobs: Sequence[Job], eta: Eta) -> list[Work]:
-    """Return the jobs that are left with the seconds they take and the jobs they wait for."""
-    left_by = {(job.snapshot_folder, epoch): job for job in jobs for epoch in job.snapshots}
-    folders, works = {job.folder for job in jobs}, []
-    for job in jobs:
-        needs = {str(need.folder): 1.0 for need in job.needs if need.folder in folders}
-        trunk = left_by.get(job.branching_point) if job.branching_point else None
-        if trunk is not None and job.folder not in eta.begun:
-            to_go = eta.to_go[trunk.folder]
-            needs[str(trunk.folder)] = max(job.warmup_epochs - trunk.last_epoch + to_go, 0.0) / max(to_go, 1e-9)
-        works.append(Work(str(job.folder), eta.of_job(job), needs))
-    return works

@@ -1,5 +1,6 @@
-"""Train what is missing of some suites."""
+"""Train what is missing of some suites: on Ray, in workers or in this process. Others may work on it too."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,17 +15,21 @@ from benchmark.data.devices import choose_devices, device_kind
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.shared_warmup import remove_trunks, share_warmups
 from benchmark.jobs.suite import Suite
-from benchmark.launch.launch import OnRay, launch, push_results
 from benchmark.launch.progress import Watcher
-from benchmark.launch.queue import Stop
+from benchmark.launch.queue import ENDS, Asked, Event, Stop, Waiting, Watch
+from benchmark.launch.ray_connection import connected
+from benchmark.launch.ray_pool import RayPool
 from benchmark.launch.repair import set_damaged_aside, set_stale_aside, stale_jobs
-from benchmark.store.mirror import Mirror
+from benchmark.launch.supervise import run_here
+from benchmark.launch.workers import Pool
+from benchmark.store.mirror import Mirror, tolerate_outage
 from benchmark.store.store import Store
 from benchmark.train.preflight import check_ranks
 from benchmark.train.provenance import new_models
 from benchmark.train.run_job import Context
 
 FINISHED = ("done", "diverged")
+PUSH_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,12 +58,12 @@ class GridOptions:
 
     @property
     def uses_gpus(self) -> bool:
-        """Whether jobs run on GPUs of this machine. What a cluster has, this machine cannot know yet."""
+        """Tell whether jobs run on GPUs. What a cluster has, this machine cannot know yet: it counts as having some."""
         return (self.device if self.ray else device_kind(self.device)) not in ("cpu", "mps")
 
 
 def devices_for(suites: Sequence[Suite], options: GridOptions, methods: Methods) -> list[str]:
-    """Return a device for each job at a time; none for Ray, which has its own. Refuse what cannot be done here."""
+    """Return a device for each worker; none for Ray, which has its own. Refuse what cannot be done here."""
     if options.gpus_per_job > 1:
         check_ranks(suites, methods, on_gpus=options.uses_gpus)
     if options.ray:
@@ -80,21 +85,25 @@ def check_ray(options: GridOptions) -> None:
 
 
 def check_writable(store: Store, options: GridOptions) -> None:
-    """Fail before any training if results could not be kept."""
+    """Raise an error before any training if results cannot be written."""
     store.check_writable()
     if options.mirror:
         options.mirror.check_writable()
 
 
-def check_finished(jobs: list[Job], store: Store, *, redo_stale: bool) -> None:
-    """Move aside what is damaged, and with `redo_stale` what other code has made: both are done again."""
-    set_damaged_aside(jobs, store, say)
-    stale = stale_jobs(jobs, store)
-    if redo_stale:
-        set_stale_aside(stale, store)
-    if stale:
-        done = "done again" if redo_stale else "used, with a note; --redo-stale does them again"
-        say(f"{counted(len(stale), 'finished job')} made by another version of the code or of torch: {done}")
+def push_results(watch: Watch, mirror: Mirror) -> Watch:
+    """Return a watcher that also brings results to their URL: when a job ends, and checkpoints now and then."""
+    pushed = time.monotonic()
+
+    def watch_and_push(event: Event) -> None:
+        nonlocal pushed
+        watch(event)
+        if event.kind in ENDS or time.monotonic() - pushed > PUSH_SECONDS:
+            with tolerate_outage():
+                mirror.push()
+            pushed = time.monotonic()
+
+    return watch_and_push
 
 
 @dataclass(frozen=True)
@@ -109,10 +118,16 @@ class Grid:
     options: GridOptions
 
     def prepare(self) -> None:
-        """Say what is new about these devices, and look at what is finished already."""
+        """Say which devices are new. Move aside what is damaged, and on request what other code has made."""
         for model in new_models(self.devices, self.store):
             say(f"first run on {model}: `python run_all.py doctor` shows in two minutes whether it computes right")
-        check_finished(self.jobs, self.store, redo_stale=self.options.redo_stale)
+        set_damaged_aside(self.jobs, self.store)
+        stale, redo = stale_jobs(self.jobs, self.store), self.options.redo_stale
+        if redo:
+            set_stale_aside(stale, self.store)
+        if stale:
+            done = "done again" if redo else "used, with a note; --redo-stale does them again"
+            say(f"{counted(len(stale), 'finished job')} made by another version of the code or of torch: {done}")
 
     def run(self) -> list[str]:
         """Run what is not done yet. Return a line for each job that has no result."""
@@ -173,24 +188,33 @@ class Grid:
         at_a_time, tables = min(len(self.devices), len(jobs)), not options.max_steps
         watcher = Watcher(jobs, options.quiet, options.verbose, options.fail_fast, at_a_time, tables)
         watch = push_results(watcher, options.mirror) if options.mirror else watcher
-        in_workers, ray = options.workers != 0, self.on_ray(jobs)
+        waiting = Waiting(list(jobs), watch, finished=lambda folder: context.store.state(folder) in FINISHED)
+        if not options.keep_trunks:
+            waiting.release = context.store.remove_snapshot
         try:
             with patient_interrupts(watcher.stopping) as asked:
-                launch(jobs, context, self.devices, watch, asked, options.retries, in_workers=in_workers, ray=ray)
+                self.launch(waiting, context, asked)
         except Stop:
             pass
         finally:
             watcher.close()
         return watcher.failures
 
-    def on_ray(self, jobs: list[Job]) -> OnRay | None:
-        """Return which Ray to use and what of it, where one was asked for."""
-        options = self.options
-        if not options.ray:
-            return None
-        threads = max((job.task.threads for job in jobs), default=1)
-        num_cpus = options.workers * threads * options.gpus_per_job if options.workers else None
-        return OnRay(options.ray, num_cpus, options.device != "cpu", options.mirror)
+    def launch(self, waiting: Waiting, context: Context, asked: Asked) -> None:
+        """Run the waiting jobs: on Ray, one after the other in this process, or with a worker process per device.
+
+        A job that fails costs only those that need it. Ends with KeyboardInterrupt when it was asked to.
+        """
+        options, jobs = self.options, waiting.jobs
+        if options.ray:
+            threads = max((job.task.threads for job in jobs), default=1)
+            num_cpus = options.workers * threads * options.gpus_per_job if options.workers else None
+            with connected(options.ray, num_cpus) as ray:
+                RayPool(ray, context, waiting, asked, options.retries, options.device != "cpu", options.mirror).run()
+        elif options.workers == 0:
+            run_here(context, waiting, asked, self.devices[0])
+        else:
+            Pool(context, waiting, asked, options.retries).run(self.devices[: len(jobs)])
 
     def clean_up(self, context: Context) -> None:
         """Remove weights that no job waits for any more, and shared warm-ups."""

@@ -1,12 +1,14 @@
 """Work out which job runs when and where, by list scheduling of jobs that wait for each other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 
+from benchmark.jobs.job import Job
+
 TOLERANCE = 1e-6
-"""Ten tenths of a device are one."""
+"""For rounding: ten jobs that take a tenth of a device each must fit on it."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,31 @@ class Work:
     seconds: float
     """Alone on a device of speed 1."""
     needs: Mapping[str, float] = field(default_factory=dict)
-    """Works that must have come so far: 1 is the end of one, 0.5 the middle."""
+    """Works that it waits for, and the part of each that must be done: 1 is all of it."""
     share: float = 1.0
     """Of a device."""
+
+
+def make_works(
+    jobs: Sequence[Job],
+    seconds: Callable[[Job], float],
+    awaited_part: Callable[[Job, Job], float | None],
+    share: Callable[[Job], float] = lambda job: 1.0,
+) -> list[Work]:
+    """Return jobs as works that wait for each other.
+
+    `awaited_part` returns the part of a trunk that must be done before a job can branch off; None if it need not wait.
+    """
+    trunks = {(job.snapshot_folder, epoch): job for job in jobs for epoch in job.snapshots}
+    folders, works = {job.folder for job in jobs}, []
+    for job in jobs:
+        needs = {str(need.folder): 1.0 for need in job.needs if need.folder in folders}
+        trunk = trunks.get(job.branching_point) if job.branching_point else None
+        part = awaited_part(trunk, job) if trunk else None
+        if trunk and part is not None:
+            needs[str(trunk.folder)] = part
+        works.append(Work(str(job.folder), seconds(job), needs, share(job)))
+    return works
 
 
 @dataclass(frozen=True)
@@ -38,7 +62,7 @@ class Placed:
     end: float
 
     def reaches(self, part: float) -> float:
-        """Return the time at which so much of it is over."""
+        """Return the time at which this part of it is done."""
         return self.end if part >= 1 else self.start + part * (self.end - self.start)
 
 
@@ -97,19 +121,19 @@ class Chain:
     seconds: float = 0.0
     """When it has ended then."""
 
+    def reaches(self, part: float) -> float:
+        """Return the time at which this part of the last of them is done."""
+        return self.begun + part * (self.seconds - self.begun)
+
 
 def longest_chain(works: Sequence[Work]) -> Chain:
     """Return the longest chain of works. Each work must stand behind those it needs."""
     found: dict[str, Chain] = {}
     for work in works:
-        ways = [(found[need], reached(found[need], part)) for need, part in work.needs.items()]
+        ways = [(found[need], found[need].reaches(part)) for need, part in work.needs.items()]
         before, begun = max(ways, key=lambda way: way[1], default=(Chain(), 0.0))
         found[work.name] = Chain((*before.names, work.name), begun, begun + work.seconds)
     return max(found.values(), key=lambda chain: chain.seconds, default=Chain())
-
-
-def reached(chain: Chain, part: float) -> float:
-    return chain.begun + part * (chain.seconds - chain.begun)
 
 
 def simulate(works: Sequence[Work], devices: Sequence[Device], begin: float = 0.0) -> Schedule:
@@ -150,14 +174,11 @@ def begin_now(
         if max(room) < least:
             break
         index = next((index for index, free in enumerate(room) if free >= work.share), None)
-        if index is not None and all(has_come(placed.get(need), part, now) for need, part in work.needs.items()):
+        ready = all(need in placed and placed[need].reaches(part) <= now for need, part in work.needs.items())
+        if index is not None and ready:
             begun.append(Placed(work, index, now, now + work.seconds / devices[index].speed))
             placed[work.name] = begun[-1]
             room[index] -= work.share
             line.remove(work)
     running += begun
     return begun
-
-
-def has_come(need: Placed | None, part: float, now: float) -> bool:
-    return need is not None and need.reaches(part) <= now

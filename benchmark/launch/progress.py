@@ -13,13 +13,13 @@ from benchmark.launch.eta import Eta
 from benchmark.launch.queue import Event, Stop
 
 SILENCE_SECONDS, SILENCE_SHARE = 10.0, 0.01
-"""Where there is no live line, a plain one breaks a silence of so long; or of such a share of the time so far, for
-nobody reads a log of days line by line."""
+"""Where there is no live line, a plain one is printed after this silence, or this share of a long run so far."""
 COST_SHARE = 0.02
-"""Of the time that may go into looking ahead."""
+"""The share of the time that may be spent on the estimate."""
 
 
 def duration(seconds: float) -> str:
+    """Return a time as `1:05`, `1:00:05` or `3.5 days`."""
     if seconds >= 2 * DAY:
         return text_from_seconds(seconds)
     minutes, rest = divmod(round(seconds), 60)
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 @dataclass
 class Watcher:
-    """Follows the events of a launch and tells a person."""
+    """Follows the events of a run and shows them to a person."""
 
     jobs: Sequence[Job]
     quiet: bool = False
@@ -42,6 +42,7 @@ class Watcher:
     failures: list[tuple[Job, str]] = field(default_factory=list)
     finished: int = 0
     shared: bool = False
+    """Whether another process works on some of the jobs."""
 
     def __post_init__(self) -> None:
         self.estimate = Eta(self.jobs, self.workers, tables=self.tables)
@@ -60,13 +61,14 @@ class Watcher:
             self.within_epoch(event)
         elif event.kind == "epoch":
             self.after_epoch(event)
-        elif event.kind == "stopped":
-            self.estimate.stopped(event.job)
         elif event.kind == "busy":
-            self.beside_another()
-        elif event.kind == "retried":
+            if not (self.shared or self.quiet):
+                self.say("another process works on some of these jobs; waiting for what it does")
+            self.shared = True
+        elif event.kind in ("stopped", "retried"):
             self.estimate.stopped(event.job)
-            self.say(f"{event.job.name}: {event.values['reason']}; trying again")
+            if event.kind == "retried":
+                self.say(f"{event.job.name}: {event.values['reason']}; trying again")
         else:
             self.after_job(event)
 
@@ -124,12 +126,6 @@ class Watcher:
         if failed and self.fail_fast:
             raise Stop
 
-    def beside_another(self) -> None:
-        """Say once that another process works on some of the jobs, however many it has."""
-        if not self.shared and not self.quiet:
-            self.say("another process works on some of these jobs; waiting for what it does")
-        self.shared = True
-
     def stopping(self) -> None:
         self.say("stopping as soon as each job has saved where it stands; Ctrl-C again stops at once")
 
@@ -139,10 +135,9 @@ class Watcher:
 
 def step_line(job: Job, epoch: int | None, done: int, of: int, rate: float) -> str:
     """Return a line that says where a job stands within an epoch, or in a split that it predicts."""
-    place = (
-        f"predicting, batch {done}/{of}" if epoch is None else f"epoch {epoch + 1}/{job.last_epoch} step {done}/{of}"
-    )
+    within = "predicting, batch" if epoch is None else f"epoch {epoch + 1}/{job.last_epoch} step"
+    place = f"{job.name} {within} {done}/{of}"
     if not rate:
-        return f"{job.name} {place}"
+        return place
     pace = f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
-    return f"{job.name} {place}, {pace}, {duration((of - done) / rate)} to go in it"
+    return f"{place}, {pace}, {duration((of - done) / rate)} to go in it"

@@ -69,9 +69,8 @@ class Waiting:
 
     def is_idle_trunk(self, job: Job) -> bool:
         """Tell whether a trunk has nothing to do: another process may have finished all jobs that branch off it."""
-        children = (each for each in self.jobs if each.trunk and each.branches)
-        folders = [each.folder for each in children if each.trunk and each.trunk.snapshot_folder == job.folder]
-        return bool(job.until) and all(self.finished(folder) for folder in folders)
+        children = (each for each in self.jobs if each.branching_point and each.branching_point[0] == job.folder)
+        return bool(job.until) and all(self.finished(child.folder) for child in children)
 
     def postpone(self, job: Job, seconds: float = 0.0) -> None:
         """Put a job back to the front, to be begun after so many seconds."""
@@ -83,7 +82,7 @@ class Waiting:
         self.to_come -= {(job.snapshot_folder, passed) for passed in job.snapshots if passed <= epoch}
 
     def ended(self, event: Event) -> None:
-        """Note that a job has ended. Where it failed, jobs that need it fail too; those of a trunk do not wait."""
+        """Note that a job has ended. If it failed, jobs that need it fail too; those that branch off it can begin."""
         self.mark_snapshots(event.job, event.job.last_epoch)
         self.unfinished.discard(event.job.folder)
         self.watch(event)

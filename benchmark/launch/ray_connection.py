@@ -25,11 +25,11 @@ def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
         import ray
     except ImportError:
         raise UserError('--ray needs Ray, which is not installed: pip install -e ".[ray]"') from None
-    how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    how: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
-        how |= {"address": "local", "num_cpus": num_cpus, "include_dashboard": False}
+        how |= {"num_cpus": num_cpus, "include_dashboard": False}
     else:
-        how["address"] = reachable(address)
+        check_reachable(address)
     try:
         with chdir(ROOT):  # Ray has its workers import from the folder where it is started
             ray.init(**how)
@@ -44,8 +44,8 @@ def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def reachable(address: str) -> str:
-    """Return an address that answers. Ray itself would try for minutes."""
+def check_reachable(address: str) -> None:
+    """Refuse an address that does not answer. Ray itself would try for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if port.isdigit():
         try:
@@ -54,7 +54,6 @@ def reachable(address: str) -> str:
             raise no_cluster(address, brief(error)) from None
     elif address != "auto":
         raise UserError(f"--ray {address}: expected nothing, auto, HOST:PORT or ray://HOST:PORT")
-    return address
 
 
 def no_cluster(address: str, reason: str) -> UserError:

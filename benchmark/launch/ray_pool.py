@@ -50,7 +50,8 @@ def run_attempt(job: Job, context: Context, attempt: str, code: list[str], board
     place: Any = ray.get_runtime_context()
     assigned = place.get_assigned_resources()
     device = default_device() if "GPU" in assigned else "cpu"
-    context = replace(context, jobs_per_device=neighbours(assigned))
+    sharing = 1 / assigned["GPU"] if "GPU" in assigned else cores() / assigned["CPU"]
+    context = replace(context, jobs_per_device=max(1, int(sharing)))
     report_event(board, attempt, "started", {})
     if code != code_of(job, context):
         return "failed", {"reason": f"{HOST} has another version of the code; install the same on every node"}
@@ -106,11 +107,15 @@ class RayPool:
     """What is not published yet."""
 
     def __post_init__(self) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # The board lies on the node of this process, which outlives every other.
+        here = NodeAffinitySchedulingStrategy(self.ray.get_runtime_context().get_node_id(), soft=False)
+        self.board = self.ray.remote(num_cpus=0, scheduling_strategy=here)(Board).remote()
         self.nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         self.has_gpus = self.gpus and any(node.get("GPU", 0) for node in self.nodes)
         self.attempts = Attempts(self.context.store, self.mirror)
         self.retry_policy = RetryPolicy(self.context, self.waiting, self.retries)
-        self.board = self.ray.remote(num_cpus=0, scheduling_strategy=here(self.ray))(Board).remote()
         self.task = self.ray.remote(max_retries=0)(run_attempt)
         self.moved = time.monotonic()
 
@@ -141,7 +146,8 @@ class RayPool:
 
     def submit(self) -> None:
         """Submit ready jobs in their order, not many more than can run: a job that waits is claimed all the same."""
-        while len(self.running) < 2 * self.room() + MORE and (job := self.waiting.take()) is not None:
+        room = int(self.ray.cluster_resources().get("CPU", 0))
+        while len(self.running) < 2 * room + MORE and (job := self.waiting.take()) is not None:
             claim = ExitStack()
             if not claim.enter_context(self.context.store.claim(job.folder)):
                 claim.close()
@@ -191,10 +197,6 @@ class RayPool:
                     "e.g. --set resources.cpus=1, or --gpus-per-job"
                 )
 
-    def room(self) -> int:
-        """Return how many jobs the cluster can hold at a time, by its cores."""
-        return int(self.ray.cluster_resources().get("CPU", 0))
-
     def listen(self, stopping: bool) -> None:
         """Handle the events of attempts that still count."""
         current = {running.attempt: running for running in self.running.values()}
@@ -207,6 +209,7 @@ class RayPool:
                 self.waiting.handle(Event(kind, job, values))
 
     def outcome(self, running: Running, reference: Any) -> tuple[Running, Event]:
+        """Return an attempt with the way it ended."""
         try:
             kind, values = self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as error:
@@ -224,14 +227,12 @@ class RayPool:
                 self.pass_on(event)
 
     def pass_on(self, event: Event) -> None:
+        """Pass on how a job ended. One that is done without a record has written where this process cannot read."""
         job, store = event.job, self.context.store
-        if event.values.get("died"):
-            self.retry_policy.on_death(job, event.values["reason"], recorded=event.values.get("device_lost", False))
-        elif event.kind == "done" and not job.until and not store.has_record(job.folder):
+        if event.kind == "done" and not job.until and not store.has_record(job.folder):
             reason = f"nothing of it is in '{store.root}': let all nodes share that folder, or use a URL"
-            self.waiting.handle(Event("failed", job, {"reason": reason}))
-        else:
-            self.waiting.handle(event)
+            event = Event("failed", job, {"reason": reason})
+        self.retry_policy.handle(event)
 
     def look_for_room(self) -> None:
         """Say so when no job can begin: Ray itself waits in silence for a node that may never come."""
@@ -242,6 +243,7 @@ class RayPool:
             say(f"no node of the cluster has room for {next(iter(self.running.values())).job.name}; waiting")
 
     def release(self, running: Running) -> None:
+        """Publish what an attempt has left, and give up the claim on its job."""
         self.attempts.publish(running.attempt)
         if running.job.folder not in self.context.awaited:
             self.context.store.tidy(running.job.folder)
@@ -254,15 +256,3 @@ class RayPool:
         for running in (*self.running.values(), *(running for running, _ in self.ended)):
             with tolerate_outage():
                 self.release(running)
-
-
-def here(ray: Any) -> Any:
-    """Return the strategy that places an actor on the node of this process, which outlives every other."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-
-
-def neighbours(assigned: dict[str, float]) -> int:
-    """Return how many jobs may share this one's device, itself included."""
-    return max(1, int(1 / assigned["GPU"] if "GPU" in assigned else cores() / assigned["CPU"]))

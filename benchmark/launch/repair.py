@@ -1,31 +1,31 @@
 """Move aside results that must be computed again: damaged ones, and on request those that other code made."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmark.base.files import say
 from benchmark.jobs.job import Job
 from benchmark.store.stale import installed_torch, stale_reasons
 from benchmark.store.store import Store
 
-Tell = Callable[[str], None]
 
-
-def set_damaged_aside(jobs: Iterable[Job], store: Store, tell: Tell) -> None:
+def set_damaged_aside(jobs: Iterable[Job], store: Store) -> None:
     """Check every checksum of these jobs and their trunks, and move aside what is damaged and not in use."""
     trunks = (job.trunk.snapshot_folder for job in jobs if job.trunk is not None)
     folders = list(dict.fromkeys([*(job.folder for job in jobs), *trunks]))
     with ThreadPoolExecutor() as pool:
         for folder, suspected in zip(folders, pool.map(store.damage, folders), strict=True):
             if suspected:
-                repair(folder, store, tell)
+                repair(folder, store)
 
 
-def repair(folder: Path, store: Store, tell: Tell) -> None:
+def repair(folder: Path, store: Store) -> None:
+    """Move aside the damaged files of a folder, unless another process uses it."""
     with store.claim(folder) as ours:
         damage = store.damage(folder) if ours else {}
         for name, why in damage.items():
-            tell(f"'{store.root / folder / name}' is damaged ({why}): moved aside, to be made again")
+            say(f"'{store.root / folder / name}' is damaged ({why}): moved aside, to be made again")
         if damage:
             store.set_aside(folder, damage)
 
@@ -37,7 +37,8 @@ def stale_jobs(jobs: Iterable[Job], store: Store) -> list[Job]:
     return [job for job, record in read if record is not None and stale_reasons(record, job.code, torch)]
 
 
-def set_stale_aside(jobs: Sequence[Job], store: Store) -> None:
+def set_stale_aside(jobs: Iterable[Job], store: Store) -> None:
+    """Move aside what other code has made of these jobs, unless another process is at work on it."""
     for job in jobs:
         with store.claim(job.folder) as ours:
             if ours and stale_jobs([job], store):

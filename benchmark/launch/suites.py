@@ -1,6 +1,5 @@
 """Make the suites of a command. Everything about them is checked before anything runs."""
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -57,13 +56,9 @@ class SuiteMaker:
 
     def read_standards(self, names: Iterable[str]) -> dict[str, TaskConfig]:
         """Return by name the tasks without overrides: as the suite's file of that name, or else their own, has them."""
-        defaults = default_settings(device_kind(self.device))
-        standards = {}
-        for name in names:
-            stem = Path(name).stem
-            task = load_task(stem if stem in task_names() else name, defaults=defaults)
-            standards[task.name] = task
-        return standards
+        defaults, own = default_settings(device_kind(self.device)), task_names()
+        files = [Path(name).stem if Path(name).stem in own else name for name in names]
+        return {task.name: task for task in (load_task(file, defaults=defaults) for file in files)}
 
     def seeds_of(self, task: TaskConfig) -> Sequence[int]:
         """Return the seeds asked for, or the task's own. One is enough to try a few steps."""
@@ -77,31 +72,12 @@ class SuiteMaker:
                 say(f"{task.name}: {text}")
         return data
 
-    def suite(
-        self,
-        task: TaskConfig,
-        data: Found,
-        entries: Iterable[Entry],
-        *,
-        coverages: Sequence[float] = (),
-        reference: str = "",
-        settings: Mapping[str, Any] | None = None,
-        facts: Facts | None = None,
-        standard: TaskConfig | None = None,
-    ) -> Suite:
-        """Return the suite of some entries of a task. Everywhere else only this function makes one."""
-        return Suite(
-            task,
-            tuple(entries),
-            tuple(coverages or task.coverages),
-            reference or task.reference,
-            dict(settings or {}),
-            data.sha256,
-            facts or data.facts,
-            data.remark,
-            standard,
-            data.state,
-        )
+
+def suite_of(task: TaskConfig, data: Found, entries: Iterable[Entry]) -> Suite:
+    """Return the suite of some entries of a task, with all else as the task says."""
+    return Suite(
+        task, tuple(entries), task.coverages, task.reference, {}, data.sha256, data.facts, data.remark, None, data.state
+    )
 
 
 @dataclass(frozen=True)
@@ -134,12 +110,12 @@ def task_suite(task: TaskConfig, standard: TaskConfig, wanted: Wanted, maker: Su
     entries = plan(task, labels, seeds, maker.methods, data.sha256, maker.max_steps, standard, maker.allowance)
     for entry in entries:
         if entry.reason:
-            print(f"{task.name} {entry.label}: {entry.reason}; its column stays empty", file=sys.stderr)
+            say(f"{task.name} {entry.label}: {entry.reason}; its column stays empty")
     if not any(entry.jobs for entry in entries):
         raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
-    coverages = tuple(dict.fromkeys(wanted.coverages or task.coverages))
-    shown = wanted.table_settings
-    return maker.suite(task, data, entries, coverages=coverages, reference=reference, settings=shown, standard=standard)
+    coverages, settings = tuple(dict.fromkeys(wanted.coverages or task.coverages)), dict(wanted.table_settings)
+    suite = suite_of(task, data, entries)
+    return replace(suite, coverages=coverages, reference=reference, settings=settings, standard=standard)
 
 
 def check_plugins(names: Sequence[str], owners: Mapping[str, str], methods: Methods, store: Store) -> None:
@@ -181,7 +157,7 @@ def paper_grid(name: str, tables: Sequence[PublishedTable], scale: str, maker: S
         shown = table_manifest(table, scale, task, data.remark)
         manifests.append({**shown, "torch": installed_torch(), "entries": [entry_of_manifest(entry) for entry in own]})
         entries += own
-    return PaperGrid(maker.suite(task, data, entries), manifests)
+    return PaperGrid(suite_of(task, data, entries), manifests)
 
 
 @dataclass(frozen=True)
@@ -211,10 +187,11 @@ def search_suite(name: str, method: str, grid: Sequence[str], maker: SuiteMaker,
         check_recipe(judged, facts)
         return Planner(judged, methods, data.sha256, maker.max_steps, held_out=task.tune_val)
 
-    always = {key: value_at(task, key) for key in (override.partition("=")[0].strip() for override in maker.overrides)}
+    overridden = [override.partition("=")[0].strip() for override in maker.overrides]
+    always = {key: value_at(task, key) for key in overridden}
     make = partial(make_trials, planner_with, methods, label, trials, always=always)
     tried = as_stored(maker.allowance.all_of(make, maker.seeds), store)
-    suite = maker.suite(planner_with({}).task, data, [each.entry for each in tried], facts=facts)
+    suite = replace(suite_of(planner_with({}).task, data, [each.entry for each in tried]), facts=facts)
     split = f"{task.tune_val:.0%} of the training images ({facts.num_test:,}), drawn by the seed"
     return Search(label, suite, tried, split)
 

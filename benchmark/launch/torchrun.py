@@ -59,7 +59,7 @@ class Ended:
     text: str = ""
 
     def is_common(self) -> bool:
-        """Whether all ranks have come to this end."""
+        """Tell whether all ranks have come to this end."""
         return self.error is None or isinstance(self.error, (Interrupted, Diverged))
 
 
@@ -72,10 +72,7 @@ class Lost:
 
 
 def run_on_ranks(job: Job, context: Context, device: torch.device, report: Report, *, beat: Report = silent) -> None:
-    """Do what `run_job` does by as many ranks as the context says, on this device and those that follow.
-
-    It ends in the same ways, or with RankLost.
-    """
+    """Run a job as `run_job` does, but on several ranks: on this device and those that follow. May raise RankLost."""
     ended, lost = None, None
     with started(job, context) as connection, suppress(EOFError, ConnectionError):
         connection.send((job, context, device))
@@ -191,8 +188,7 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
 
 def sendable(error: Exception) -> Exception:
     """Return the error itself, or its text where the process that receives it may not know its class."""
-    known = type(error).__module__.partition(".")[0] in ("benchmark", "builtins", "torch")
-    try:
-        return copy.copy(error) if known else RuntimeError(f"{type(error).__name__}: {error}")
-    except Exception:  # copying takes it apart and puts it together, as sending does
-        return RuntimeError(f"{type(error).__name__}: {error}")
+    with suppress(Exception):  # copying takes it apart and puts it together, as sending does
+        if type(error).__module__.partition(".")[0] in ("benchmark", "builtins", "torch"):
+            return copy.copy(error)
+    return RuntimeError(f"{type(error).__name__}: {error}")

@@ -32,12 +32,19 @@ SECONDS_TO_END = 10.0
 
 @dataclass
 class RetryPolicy:
-    """Decides what becomes of jobs whose process died."""
+    """Decides what becomes of jobs whose process died. All other events go to the queue."""
 
     context: Context
     waiting: Waiting
     retries: int = 0
     deaths: Counter[Path] = field(default_factory=Counter)
+
+    def handle(self, event: Event) -> None:
+        """Pass an event on to the queue, unless it tells of a death."""
+        if event.values.get("died"):
+            self.on_death(event.job, event.values["reason"], recorded=event.values.get("device_lost", False))
+        else:
+            self.waiting.handle(event)
 
     def on_death(self, job: Job, reason: str, *, recorded: bool = False) -> None:
         """Try the job again, or let it fail. Record what is known of the death, unless the job did so itself."""
@@ -46,15 +53,12 @@ class RetryPolicy:
             self.waiting.postpone(job)
             self.waiting.watch(Event("retried", job, {"reason": reason}))
             return
-        if not recorded:
-            self.record(job, reason)
-        self.waiting.ended(Event("failed", job, {"reason": reason}))
-
-    def record(self, job: Job, reason: str) -> None:
         store = self.context.store
-        with store.claim(job.folder) as ours:
-            if ours:
-                store.write_error(job.folder, f"{log_tail(store, job.folder)}\n{reason}\n")
+        if not recorded:
+            with store.claim(job.folder) as ours:
+                if ours:
+                    store.write_error(job.folder, f"{log_tail(store, job.folder)}\n{reason}\n")
+        self.waiting.ended(Event("failed", job, {"reason": reason}))
 
 
 @dataclass
@@ -64,7 +68,6 @@ class Worker:
     device: str
     job: Job | None = None
     asked_to_stop: bool = False
-    """Whether it was asked to stop."""
 
 
 @dataclass
@@ -113,7 +116,7 @@ class Pool:
         return Worker(process, ours, device)
 
     def hand_out(self) -> None:
-        """Give a ready job to each idle worker, as long as there are some."""
+        """Give a ready job to each idle worker, as long as there are jobs."""
         for index, worker in enumerate(self.workers):
             job = None if worker.job else self.waiting.take()
             if job is not None:
@@ -134,35 +137,25 @@ class Pool:
                     worker.connection.send(None)
 
     def attend(self, worker: Worker) -> Worker:
-        """Handle the event that a worker sent; replace one that died."""
-        try:
-            event: Event | None = worker.connection.recv() if worker.connection.poll() else None
-        except (EOFError, OSError):
-            event = None
-        if event is None:
-            return self.after_death(worker)
-        if event.kind in IDLE:
+        """Handle what a worker sent, or its death. Return the worker, or a new one if there is work for one."""
+        event: Event | None = None
+        with contextlib.suppress(EOFError, OSError):
+            event = worker.connection.recv() if worker.connection.poll() else None
+        job = worker.job
+        if event is None or event.kind in IDLE:
             worker.job = None
-        if event.values.get("died"):
-            self.retry_policy.on_death(
-                event.job, event.values["reason"], recorded=event.values.get("device_lost", False)
-            )
-        else:
-            self.waiting.handle(event)
-        return self.replace(worker) if event.values.get("device_lost") and self.waiting.jobs else worker
+        if event is not None:
+            self.retry_policy.handle(event)
+        elif job is not None:
+            worker.process.join()
+            self.retry_policy.on_death(job, death_of(worker.process.exitcode))
+        is_lost = event is None or event.values.get("device_lost")
+        return self.replace(worker) if is_lost and self.waiting.jobs else worker
 
     def replace(self, dead: Worker) -> Worker:
         dead.process.join()
         dead.connection.close()
         return self.start(dead.device)
-
-    def after_death(self, dead: Worker) -> Worker:
-        """Decide what becomes of a dead worker's job. Return a new worker if there is work for one."""
-        job, dead.job = dead.job, None
-        dead.process.join()
-        if job is not None:
-            self.retry_policy.on_death(job, death_of(dead.process.exitcode))
-        return self.replace(dead) if self.waiting.jobs else dead
 
     def stop(self) -> None:
         for worker in self.workers:
@@ -175,7 +168,7 @@ class Pool:
 
 
 def death_of(exit_code: int | None) -> str:
-    """Describe in words how a worker process ended."""
+    """Return in words how a worker process ended."""
     if exit_code is None or exit_code >= 0:
         return f"its worker process died (exit code {exit_code})"
     number = -exit_code
@@ -185,6 +178,7 @@ def death_of(exit_code: int | None) -> str:
 
 
 def log_tail(store: Store, folder: Path) -> str:
+    """Return the last lines that a job has printed."""
     path = store.root / folder / LOG
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     return "\n".join(lines[-TAIL_LINES:])
@@ -215,7 +209,7 @@ def work(connection: "Connection[Any, Any]", context: Context, device: str) -> N
 
 
 def print_to(path: Path) -> None:
-    """Send all that this process prints from here on to a file, also what C code prints or what it says as it dies."""
+    """Send all that this process prints from now on to a file, with what C code prints and its last words."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         sys.stdout.flush()
@@ -226,7 +220,7 @@ def print_to(path: Path) -> None:
 
 @contextlib.contextmanager
 def printed_to(path: Path) -> Iterator[None]:
-    """Do the same for a while, in a process that is not ours alone."""
+    """Send what this process prints to a file while the block lasts: other jobs use the process, too."""
     before = [os.dup(number) for number in (1, 2)]
     print_to(path)
     try:

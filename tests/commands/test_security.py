@@ -128,7 +128,7 @@ def test_a_record_cannot_have_files_outside_moved(tmp_path: Path) -> None:
     folder = folder_of("toy", "ours", "id", 0)
     store.write_record(folder, {**record(0, {"SR": (0.1, 0.1)}), "checksums": {"../../../../../mine.npz": "0"}})
     assert list(store.damage(folder)) == ["record.json"]
-    repair(folder, store, print)
+    repair(folder, store)
     assert mine.read_bytes() == b"mine"
     assert not store.has_record(folder)
 

@@ -87,7 +87,7 @@ def test_eta_waits_for_what_a_job_needs(clock: list[float]) -> None:
     pace.started(before)
     clock[0] = 1
     pace.epoch(before, 1)
-    pace.beside.add((after.task.name, after.method), 7.0)
+    pace.outside.add((after.task.name, after.method), 7.0)
     assert pace.seconds_left() == pytest.approx(19 + 7 + 7, abs=1e-6)
 
 

@@ -213,7 +213,7 @@ def test_a_place_out_of_reach_is_tried_again(capsys: pytest.CaptureFixture[str])
     event = SimpleNamespace(kind="diverged", job=job, values={})
     pool.attempts = SimpleNamespace(publish=publish)
     pool.context = SimpleNamespace(awaited=(), store=SimpleNamespace(tidy=lambda folder: True))
-    pool.waiting = SimpleNamespace(handle=heard.append)
+    pool.retry_policy = SimpleNamespace(handle=heard.append)
     pool.ended = [(Running(job, "first", ExitStack()), event)]
     pool.publish_ended()
     assert len(pool.ended) == 1

@@ -281,18 +281,18 @@ def test_a_name_means_one_label() -> None:
 
 def test_an_interrupted_search_is_in_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials are entered before they run, so that those that were given up count too."""
-    from benchmark.launch import launch
+    from benchmark.launch import supervise
 
     task, results = tmp_path / "tiny.toml", tmp_path / "results"
     task.write_text(TINY + GRID)
-    finished = launch.run_watched
+    finished = supervise.run_watched
 
     def interrupt(job: Any, *rest: Any) -> None:
         if job.config.get("weight") == 1.0:
             raise KeyboardInterrupt
         finished(job, *rest)
 
-    monkeypatch.setattr(launch, "run_watched", interrupt)
+    monkeypatch.setattr(supervise, "run_watched", interrupt)
     assert run_here("tune", task, "ccl-sc", "--results", results, "--workers", 0).returncode == 130
     trials = json.loads((results / "tune" / "tiny.json").read_text())["methods"]["CCL-SC"]["trials"]
     assert [(t["settings"]["weight"], len(t["by_seed"])) for t in trials] == [(0.1, 1), (1.0, 0)]
