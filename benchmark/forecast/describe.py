@@ -94,16 +94,12 @@ def describe_schedule(forecast: Forecast) -> dict[str, Any]:
 
 def schedule_text(described: dict[str, Any]) -> str:
     """Return a simulated run as text, with what could not be simulated and the files of its figure."""
-    lines = [schedule_lines(described)] if described["jobs"] else []
-    if described["unknown"]:
-        names = described["unknown"]
-        given = " ".join(f"{name}=SECONDS" for name in names)
-        lines.append(
-            f"not scheduled: {', '.join(names)}: no step time is known; add --probe, or --step-seconds {given}"
-        )
-    if not lines:
-        lines.append("nothing to schedule: all jobs are done")
-    return "\n".join([*lines, *described.get("figures", [])])
+    lines, unknown = [schedule_lines(described)] if described["jobs"] else [], described["unknown"]
+    if unknown:
+        given = " ".join(f"{name}=SECONDS" for name in unknown)
+        text = f"not scheduled: {', '.join(unknown)}: no step time is known; add --probe, or --step-seconds {given}"
+        lines.append(text)
+    return "\n".join([*(lines or ["nothing to schedule: all jobs are done"]), *described.get("figures", [])])
 
 
 def schedule_lines(described: dict[str, Any]) -> str:
@@ -135,7 +131,8 @@ def plan_text(described: dict[str, Any]) -> str:
             f"in all {counted(jobs, 'job')}, {counted(described['epochs'], 'epoch')} to train, {saved:,} saved by "
             f"shared warm-ups{cost_text(described['device_hours'])}"
         )
-    texts += [schedule_text(described["schedule"])] if "schedule" in described else []
+    if "schedule" in described:
+        texts.append(schedule_text(described["schedule"]))
     return "\n\n".join(texts)
 
 

@@ -1,13 +1,12 @@
-"""Work out what a command would do, and on wish how a cluster would do it, without training anything."""
+"""Work out what a command would do, and on request how a cluster would do it, without training anything."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from benchmark.base.errors import UserError
-from benchmark.base.files import say
 from benchmark.base.names import match_name
 from benchmark.data.cache import Folders
 from benchmark.data.devices import device_kind, device_name
@@ -53,19 +52,18 @@ class Clock:
     """Finds what steps take: as given, as measured now, or as earlier records tell."""
 
     options: PlanOptions
-    given: Mapping[str, float]
     store: Store
     folders: Folders
     methods: Methods
     cut_short: bool = False
 
     def step_times(self, jobs: Sequence[Job]) -> StepTimes:
-        seconds = self.given.get(jobs[0].task.name) if jobs else None
+        seconds = self.options.step_seconds.get(jobs[0].task.name) if jobs else None
         if seconds is not None:
             return StepTimes({("", "own"): [seconds]})
         if self.options.probe and not self.cut_short:
             device = torch.device(device_name(self.options.device))
-            measured = measure_step_times(jobs, self.folders, self.methods, device, say)
+            measured = measure_step_times(jobs, self.folders, self.methods, device)
             self.cut_short = measured.cut_short
             return measured
         return known_step_times(jobs, self.store, device_kind(self.options.device))
@@ -77,7 +75,7 @@ def make_plan(suites: Sequence[Suite], store: Store, options: PlanOptions, metho
     given = {match_name(name, names, "task of --step-seconds:"): value for name, value in options.step_seconds.items()}
     if options.cluster and not is_under_version_control(store.root):
         store.check_writable()
-    clock = Clock(options, given, store, folders, methods)
+    clock = Clock(replace(options, step_seconds=given), store, folders, methods)
     outlooks = [look_ahead(suite, store, clock.step_times, share=options.share_warmups) for suite in suites]
     described = describe_plan(outlooks, store)
     if options.cluster:

@@ -11,19 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from benchmark.base.units import counted, device_hours, text_from_seconds, unit_of_time
-from benchmark.figures.style import (
-    BLACK,
-    COLOURS,
-    DOUBLE,
-    GREY,
-    SMALL,
-    house_style,
-    new_figure,
-    no_formula,
-    panel_name,
-    save,
-    short_name,
-)
+from benchmark.figures import style
+from benchmark.figures.style import BLACK, COLOURS, GREY, short_name
 from benchmark.forecast.outlook import Forecast
 from benchmark.jobs.job import Job
 from benchmark.launch.placement import Placed
@@ -33,17 +22,11 @@ LANE, TALLEST, LOWEST = 0.2, 7.0, 0.8
 LINE, LETTER, PLOT = 0.14, 0.062, 6.0
 """Inches: the height of a line of text, the width of a letter, the length of the time axis."""
 
-Colour = tuple[float, float, float]
-
-
-def draw(forecast: Forecast) -> Figure:
-    return Chart(forecast).draw()
-
 
 def save_chart(forecast: Forecast, folder: Path) -> list[Path]:
     """Draw a simulated run and write it to some files; return them."""
-    with house_style():
-        return save(draw(forecast), folder, "schedule")
+    with style.house_style():
+        return style.save(Chart(forecast).draw(), folder, "schedule")
 
 
 @dataclass(frozen=True)
@@ -58,17 +41,17 @@ class Chart:
 
     @cached_property
     def height(self) -> float:
-        """Height of all lanes in inches."""
+        """Return the height of all lanes together, in inches."""
         return min(max(LANE * len(self.lanes), LOWEST), TALLEST)
 
     @cached_property
     def unit(self) -> tuple[str, float]:
-        """The unit of the time axis: its name, and its length in seconds."""
+        """Return the unit of the time axis: its name, and its length in seconds."""
         return unit_of_time(self.forecast.schedule.makespan)
 
     @cached_property
     def colours(self) -> dict[str, str]:
-        """The colour of each task."""
+        """Return the colour of each task."""
         tasks = dict.fromkeys(self.job(each).task.name for each in self.forecast.schedule.placed)
         return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(tasks)}
 
@@ -76,7 +59,7 @@ class Chart:
         return self.forecast.jobs[placed.work.name]
 
     def draw(self) -> Figure:
-        figure = new_figure(DOUBLE, self.height + 0.85, caption(self.forecast))
+        figure = style.new_figure(style.DOUBLE, self.height + 0.85, caption(self.forecast))
         axes = figure.subplots()
         for lane, placed in enumerate(self.lanes):
             for each in placed:
@@ -84,7 +67,7 @@ class Chart:
         self.name_lanes(axes)
         axes.set_xlim(0, self.forecast.schedule.makespan / self.unit[1] * 1.002)
         axes.set_xlabel(self.unit[0])
-        panel_name(axes, self.title())
+        style.panel_name(axes, self.title())
         figure.legend(handles=list(self.legend()), loc="outside upper left", ncols=6, handlelength=1.6)
         return figure
 
@@ -98,10 +81,8 @@ class Chart:
         axes.add_patch(bar)
         text, inches = f"{job.label} {job.seed}", PLOT * (placed.end - placed.start) / self.forecast.schedule.makespan
         if LETTER * len(text) < inches and self.height / len(self.lanes) >= LINE:
-            shown = axes.text(
-                start + width / 2, lane, no_formula(text), ha="center", va="center_baseline", fontsize=SMALL
-            )
-            shown.set(color=BLACK if sum(fill) > 1.5 else "white", zorder=5)
+            shown = axes.text(start + width / 2, lane, style.no_formula(text), ha="center", va="center_baseline")
+            shown.set(color=BLACK if sum(fill) > 1.5 else "white", zorder=5, fontsize=style.SMALL)
 
     def name_lanes(self, axes: Axes) -> None:
         """Write the name of each device beside its first lane, as far as there is room."""
@@ -145,17 +126,18 @@ def lanes_of(placed: Sequence[Placed]) -> list[list[Placed]]:
     return [lane for device in sorted(lanes) for lane in lanes[device]]
 
 
-def lighter(colour: str) -> Colour:
+def lighter(colour: str) -> tuple[float, float, float]:
+    """Return a paler version of a colour, for shared warm-ups."""
     red, green, blue = (1 - 0.45 * (1 - part) for part in to_rgb(colour))
     return red, green, blue
 
 
 def caption(forecast: Forecast) -> list[str]:
+    """Return the sentences below the picture."""
     schedule = forecast.schedule
     chain = " → ".join(forecast.jobs[name].name for name in schedule.critical_path.names)
     amounts = f"{counted(len(schedule.placed), 'job')} on {counted(len(schedule.devices), 'device')}"
-    sentences = [f"{amounts}, simulated; critical path: {chain}."]
-    sentences.append("A bar with room for it bears method and seed.")
+    sentences = [f"{amounts}, simulated; critical path: {chain}.", "A bar with room for it bears method and seed."]
     if schedule.begin:
         sentences.append(f"Workers take {schedule.begin:.1f} seconds to start.")
     if forecast.unknown:

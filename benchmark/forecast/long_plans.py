@@ -1,6 +1,7 @@
 """Warn before a plan starts that takes days on this machine, and say what to use instead."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 
@@ -23,14 +24,7 @@ def long_plan_warnings(suites: Sequence[Suite], store: Store, devices: Sequence[
     for suite in suites:
         if most_seconds(suite) < DAY * len(devices):
             continue
-
-        def find_step_times(jobs: Sequence[Job], suite: Suite = suite) -> StepTimes:
-            known = known_step_times(jobs, store, kind)
-            if kind == "cpu" and not known.seconds:
-                return rough_step_times(suite.task, suite.facts, torch.device("cpu"))
-            return known
-
-        outlook = look_ahead(suite, store, find_step_times, share=share)
+        outlook = look_ahead(suite, store, partial(find_step_times, suite, store, kind), share=share)
         days = (outlook.hours(outlook.to_run) or 0.0) * 3600 / DAY / len(devices)
         if days > 1:
             at_a_time = f"{len(devices)} at a time" if len(devices) > 1 else "one after the other"
@@ -39,6 +33,14 @@ def long_plan_warnings(suites: Sequence[Suite], store: Store, devices: Sequence[
                 f"{suite.task.name}: {jobs}, {at_a_time}, take about {two_digits(days)} days on "
                 f"this machine's {kind.upper()}; {faster_choices(suite.task.name, kind)}"
             )
+
+
+def find_step_times(suite: Suite, store: Store, kind: str, jobs: Sequence[Job]) -> StepTimes:
+    """Return the step times in records. Without any, estimate them on the CPU; a GPU is not touched yet."""
+    known = known_step_times(jobs, store, kind)
+    if kind == "cpu" and not known.seconds:
+        return rough_step_times(suite.task, suite.facts, torch.device("cpu"))
+    return known
 
 
 def most_seconds(suite: Suite) -> float:

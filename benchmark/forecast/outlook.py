@@ -12,7 +12,7 @@ from benchmark.forecast.step_times import Epochs, StepTimes, epochs_of, seconds_
 from benchmark.jobs.job import Job
 from benchmark.jobs.shared_warmup import share_warmups
 from benchmark.jobs.suite import Suite, in_line
-from benchmark.launch.placement import Device, Schedule, Work, simulate
+from benchmark.launch.placement import Device, Schedule, Work, make_works, simulate
 from benchmark.store.store import Store
 
 FindStepTimes = Callable[[Sequence[Job]], StepTimes]
@@ -44,6 +44,11 @@ class Outlook:
         known = [seconds for job in jobs if (seconds := self.seconds(job)) is not None]
         return sum(known) / 3600 if len(known) == len(jobs) else None
 
+    def awaited_part(self, trunk: Job, job: Job) -> float:
+        """Return the part of a trunk's time before a job can branch off; time outside epochs is spread over them."""
+        saved = self.saved.get(trunk.folder, 0)
+        return max(job.warmup_epochs - saved, 0) / max(trunk.last_epoch - saved, 1)
+
 
 def look_ahead(suite: Suite, store: Store, find_step_times: FindStepTimes, *, share: bool) -> Outlook:
     """Return what is left to do of a suite; with `share`, common warm-ups are trained once."""
@@ -66,24 +71,12 @@ def works_of(outlook: Outlook, most_per_device: int = 1) -> list[Work]:
     """Return the jobs to run as work for the simulation, in order; nothing if a step time is not known."""
     if outlook.hours(outlook.to_run) is None:
         return []
-    left_by = {(job.snapshot_folder, epoch): job for job in outlook.to_run for epoch in job.snapshots}
-    folders = {job.folder for job in outlook.to_run}
-    works = []
-    for job in outlook.to_run:
-        needs = {str(need.folder): 1.0 for need in job.needs if need.folder in folders}
-        point = job.branching_point
-        if point is not None and point in left_by:
-            trunk = left_by[point]
-            needs[str(trunk.folder)] = part_at(trunk, job.warmup_epochs, outlook)
-        share = min(share_of(job), 1 / most_per_device)
-        works.append(Work(str(job.folder), outlook.seconds(job) or 0.0, needs, share))
-    return works
-
-
-def part_at(trunk: Job, epoch: int, outlook: Outlook) -> float:
-    """Return the share of a trunk's time up to the snapshot of an epoch; time outside epochs is spread over them."""
-    begun = outlook.saved.get(trunk.folder, 0)
-    return max(epoch - begun, 0) / max(trunk.last_epoch - begun, 1)
+    return make_works(
+        outlook.to_run,
+        lambda job: outlook.seconds(job) or 0.0,
+        outlook.awaited_part,
+        lambda job: min(share_of(job), 1 / most_per_device),
+    )
 
 
 def share_of(job: Job) -> float:
@@ -112,19 +105,11 @@ class Forecast:
 
 def simulate_all(outlooks: Sequence[Outlook], devices: Sequence[Device], most_per_device: int = 1) -> Forecast:
     """Simulate the jobs of all suites on these devices, in the order in which a run would start them."""
-    jobs = {str(job.folder): job for job in in_line(job for outlook in outlooks for job in outlook.to_run)}
-    works: dict[str, Work] = {}
-    unknown, steps_only, starts = [], [], []
-    for outlook in outlooks:
-        if not outlook.to_run:
-            continue
-        works |= {work.name: work for work in works_of(outlook, most_per_device)}
-        starts.append(outlook.step_times.start)
-        if outlook.hours(outlook.to_run) is None:
-            unknown.append(outlook.suite.task.name)
-        if outlook.step_times.outside(outlook.to_run[0]) is None:
-            steps_only.append(outlook.suite.task.name)
-    schedule = simulate(
-        [works[name] for name in jobs if name in works], devices, min(filter(None, starts), default=0.0)
-    )
+    busy = {outlook.suite.task.name: outlook for outlook in outlooks if outlook.to_run}
+    jobs = {str(job.folder): job for job in in_line(job for outlook in busy.values() for job in outlook.to_run)}
+    works = {work.name: work for outlook in busy.values() for work in works_of(outlook, most_per_device)}
+    begin = min(filter(None, (outlook.step_times.start for outlook in busy.values())), default=0.0)
+    schedule = simulate([works[name] for name in jobs if name in works], devices, begin)
+    unknown = [name for name, outlook in busy.items() if outlook.hours(outlook.to_run) is None]
+    steps_only = [name for name, outlook in busy.items() if outlook.step_times.outside(outlook.to_run[0]) is None]
     return Forecast(schedule, jobs, tuple(unknown), tuple(name for name in steps_only if name not in unknown))

@@ -2,13 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 import torch
 
+from benchmark.base.files import say
 from benchmark.base.units import text_from_seconds, two_digits
 from benchmark.config.task import TaskConfig
 from benchmark.data.cache import Folders
@@ -59,7 +60,7 @@ class StepTimes:
 
     @property
     def start(self) -> float:
-        """Seconds that a worker takes before its first job; 0 if not known."""
+        """Return the seconds that a worker takes before its first job; 0 if not known."""
         first, later = (self.nearest([("", name)]) or 0.0 for name in ("first", "later"))
         return max(first - later, 0.0)
 
@@ -126,27 +127,25 @@ def steps_per_epoch(job: Job, facts: Facts) -> int:
     return len(batch_bounds(facts.num_train - held_out, job.task.batch_size))
 
 
-def measure_step_times(
-    jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device, tell: Callable[[str], None]
-) -> StepTimes:
+def measure_step_times(jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device) -> StepTimes:
     """Measure a few steps of each kind, and the time outside epochs. Ctrl-C ends this early and keeps what is there."""
     step_times, kinds = StepTimes(), kinds_of(jobs)
     for index, job in enumerate(kinds):
-        tell(f"measuring {job.task.name} {job.label} ({index + 1} of {len(kinds)})")
+        say(f"measuring {job.task.name} {job.label} ({index + 1} of {len(kinds)})")
         try:
             if index == 0:
                 set_up(job, folders, methods, device)
-                started = {"first": process_age()}
+                step_times.add(job.id, job.method, {"first": process_age()})
             seconds, steps = measure_job(job, folders, methods, device)
         except KeyboardInterrupt:
             if not index:
                 raise
-            tell(f"interrupted: {index} of {len(kinds)} kinds of step are measured, the others count at their median")
+            say(f"interrupted: {index} of {len(kinds)} kinds of step are measured, the others count at their median")
             step_times.cut_short = True
             break
-        step_times.add(job.id, job.method, seconds | (started if index == 0 else {}))
+        step_times.add(job.id, job.method, seconds)
         epoch = text_from_seconds(steps * seconds["own"])
-        tell(f"{job.task.name} {job.label}: {two_digits(1000 * seconds['own'])} ms a step, {epoch} an epoch")
+        say(f"{job.task.name} {job.label}: {two_digits(1000 * seconds['own'])} ms a step, {epoch} an epoch")
     return step_times
 
 
@@ -193,8 +192,7 @@ def rough_step_times(task: TaskConfig, facts: Facts, device: torch.device) -> St
 def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:
     """Return the trainer of a job and its state before the first step."""
     device = prepare_device(job.task, device)
-    budget = data_budget(device, 1)
-    data = prepare(job.task.data, folders, job.split_seed, device, budget, held_out=job.held_out)
+    data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1), held_out=job.held_out)
     trainer = Trainer(replace(job, max_steps=0), methods, data, device)
     return trainer, trainer.start()
 

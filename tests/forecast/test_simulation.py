@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmark.config.load import load_task
 from benchmark.data.sources import describe
 from benchmark.figures.style import files_of, house_style
-from benchmark.forecast.gantt import draw, lanes_of
+from benchmark.forecast.gantt import Chart, lanes_of
 from benchmark.forecast.outlook import Outlook, look_ahead, simulate_all, works_of
 from benchmark.forecast.step_times import StepTimes
 from benchmark.jobs.job import Job
@@ -258,7 +258,7 @@ def test_the_picture_is_the_same_to_the_byte(tmp_path: Path) -> None:
     pictures = []
     for _ in range(2):
         with house_style():
-            pictures.append(files_of(draw(forecast)))
+            pictures.append(files_of(Chart(forecast).draw()))
     assert pictures[0] == pictures[1]
 
 
