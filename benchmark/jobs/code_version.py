@@ -41,8 +41,7 @@ def code_hash(sources: Iterable[bytes]) -> str:
     """
     digest = hashlib.sha256()
     for source in sources:
-        program = ast.parse(source)
-        digest.update(described(WithoutOwnImports().visit(program)).encode())
+        digest.update(described(WithoutOwnImports().visit(ast.parse(source))).encode())
     found = digest.hexdigest()[:12]
     return SAME_CODE.get(found, found)
 
@@ -63,6 +62,7 @@ def essence(source: bytes) -> str:
 
 
 def described(node: Any) -> str:
+    """Return a node of a program, or a list of them, as text."""
     if isinstance(node, list):
         return f"[{' '.join(described(part) for part in node if not is_text(part))}]"
     if not isinstance(node, ast.AST):
@@ -74,9 +74,10 @@ def described(node: Any) -> str:
 
 
 def is_text(part: Any) -> bool:
-    """A docstring, or another string that stands for itself."""
+    """Tell whether a statement is a docstring, or another string that stands for itself."""
     return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str)
 
 
 def combined(hashes: Iterable[str]) -> str:
+    """Return one hash for several, in their order."""
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:12]

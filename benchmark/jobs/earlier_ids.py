@@ -9,6 +9,7 @@ from benchmark.store.store import Store
 
 
 def suite_as_found(suite: Suite, store: Store) -> Suite:
+    """Return a suite in which entries have their older id where only that has been begun."""
     return replace(suite, entries=tuple(entry_as_found(entry, store) for entry in suite.entries))
 
 
@@ -28,13 +29,9 @@ def with_bytes_hash(job: Job) -> Job:
 
 def trial_as_found(job: Job, store: Store) -> Job:
     """Return a trial, or the finished job that it was before trials had images of their own."""
-    if store.has_record(job.folder):
-        return job
-    for older in before_held_out(job):
-        for each in (older, with_bytes_hash(older)):
-            if store.has_record(each.folder):
-                return each
-    return job
+    older = before_held_out(job)
+    candidates = (job, *older, *map(with_bytes_hash, older))
+    return next((each for each in candidates if store.has_record(each.folder)), job)
 
 
 def before_held_out(job: Job) -> list[Job]:

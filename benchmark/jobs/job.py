@@ -29,6 +29,8 @@ class Methods(Protocol):
 
 @dataclass(frozen=True)
 class Job:
+    """One method, with its settings, trained on one task with one seed."""
+
     task: TaskConfig
     method: str
     """The method's file name."""

@@ -68,21 +68,6 @@ def resolve_config(task: TaskConfig, label: str, owner: str, method: type[Contes
     return build(method.Config, settings, f"{task.name}: method.{label}")
 
 
-def warmup_epochs(task: TaskConfig, label: str, method: type[Contestant], config: Any, names: Sequence[str]) -> int:
-    """Return the epochs of the declared warm-up. Raise UserError where it leaves no epoch to the method."""
-    if not issubclass(method, Method) or method.warmup is None:
-        return 0
-    if method.warmup not in names:
-        raise unknown_name(method.warmup, names, f"warm-up method of {label}:")
-    epochs = int(config.warmup_epochs)
-    if not 0 <= epochs < task.epochs:
-        raise UserError(
-            f"{task.name}: method.{label}: warmup_epochs = {epochs} must be at least 0 and below epochs = "
-            f"{task.epochs}; set both, e.g. --set method.{label}.warmup_epochs=0"
-        )
-    return epochs
-
-
 def check_settings(task: TaskConfig, methods: Methods, owners: Mapping[str, str]) -> None:
     """Raise UserError for wrong settings of any method, also of those that do not take part."""
     for name, settings in task.method.items():
@@ -131,7 +116,9 @@ class Planner:
         method = self.methods.get(owner)
         members = members_of(method, config, seed, self.task.epochs)
         needs = tuple(self.needs(label, method, members, seed))
-        warmup = warmup_epochs(self.task, label, method, config, self.methods.names())
+        warmup = method.warmup if issubclass(method, Method) else None
+        epochs = self.warmup_epochs(label, warmup, config) if warmup else 0
+        own_code = [self.methods.code_hash(name) for name in (owner, warmup) if name]
         return Job(
             self.task,
             owner,
@@ -139,31 +126,39 @@ class Planner:
             self.data_sha256,
             self.methods.source_hash(owner),
             seed,
-            warmup,
+            epochs,
             self.max_steps,
             needs=needs,
             takes_over=issubclass(method, Method) and bool(members),
             held_out=self.held_out,
             bytes_sha256=self.methods.bytes_hash(owner),
             label=label,
-            code=self.code(owner, method, needs),
-            trunk=self.trunk(method, seed) if warmup else None,
+            code=combined([core_hash(), *own_code, *(need.code for need in needs)]),
+            trunk=self.trunk(warmup, seed) if warmup and epochs else None,
         )
 
-    def code(self, owner: str, method: type[Contestant], needs: Sequence[Job]) -> str:
-        """Return the hash of all code that has a part in a result: the core, the method, its warm-up, its members."""
-        warmup = method.warmup if issubclass(method, Method) else None
-        own = [self.methods.code_hash(name) for name in (owner, warmup) if name]
-        return combined([core_hash(), *own, *(need.code for need in needs)])
+    def warmup_epochs(self, label: str, warmup: str, config: Any) -> int:
+        """Return the epochs of the declared warm-up. Raise UserError where it leaves no epoch to the method."""
+        if warmup not in self.methods.names():
+            raise unknown_name(warmup, self.methods.names(), f"warm-up method of {label}:")
+        epochs, most = int(config.warmup_epochs), self.task.epochs
+        if not 0 <= epochs < most:
+            raise UserError(
+                f"{self.task.name}: method.{label}: warmup_epochs = {epochs} must be at least 0 and below epochs = "
+                f"{most}; set both, e.g. --set method.{label}.warmup_epochs=0"
+            )
+        return epochs
 
-    def trunk(self, method: type[Contestant], seed: int) -> Job | None:
-        """Return the job that the declared warm-up would be by itself; None where that has a warm-up of its own."""
-        name = method.warmup if issubclass(method, Method) else None
-        trained = self.methods.get(name) if name else None
-        if name is None or trained is None or not issubclass(trained, Method) or trained.warmup is not None:
-            return None
-        first = next(iter(trained.labels))
-        return self.job(first, name, resolve_config(self.task, first, name, trained), seed)
+    def trunk(self, warmup: str, seed: int) -> Job | None:
+        """Return the job that a warm-up would be by itself; None where that has a warm-up of its own."""
+        method = self.methods.get(warmup)
+        return self.plain_job(warmup, seed) if issubclass(method, Method) and method.warmup is None else None
+
+    def plain_job(self, owner: str, seed: int) -> Job:
+        """Return the job of a method's first label."""
+        method = self.methods.get(owner)
+        label = next(iter(method.labels))
+        return self.job(label, owner, resolve_config(self.task, label, owner, method), seed)
 
     def needs(self, label: str, method: type[Contestant], members: Sequence[Member], seed: int) -> Iterator[Job]:
         """Yield the training of each member; several epochs of one training are one job."""
@@ -186,9 +181,7 @@ class Planner:
         if issubclass(method, Method) and (method.extra_outputs or trained.extra_outputs):
             raise UserError(f"{label} starts from '{member.method}': neither may have outputs beyond the classes")
         planner = replace(self, task=changed_recipe(self.task, member.recipe, label))
-        first = next(iter(trained.labels))
-        config = resolve_config(planner.task, first, member.method, trained)
-        job = planner.job(first, member.method, config, member.seed)
+        job = planner.plain_job(member.method, member.seed)
         if member.seed == seed:
             return job
         return replace(job, data_seed=seed, trunk=job.trunk and replace(job.trunk, data_seed=seed))

@@ -4,24 +4,11 @@ A job's id and its result do not depend on this: with and without it they are eq
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from benchmark.jobs.job import Job
 from benchmark.store.store import Store, snapshot_name
-
-
-@dataclass
-class Family:
-    """A warm-up and the jobs that start with it."""
-
-    trunk: Job
-    children: list[Job] = field(default_factory=list)
-
-    def without_snapshot(self, store: Store) -> list[Job]:
-        """Return the children whose snapshot does not exist yet."""
-        folder = self.trunk.snapshot_folder
-        return [job for job in self.children if not store.has_checkpoint(folder, snapshot_name(job.warmup_epochs))]
 
 
 def share_warmups(jobs: Sequence[Job], store: Store) -> list[Job]:
@@ -33,14 +20,15 @@ def share_warmups(jobs: Sequence[Job], store: Store) -> list[Job]:
     present = {job.folder: job for job in jobs}
     changed: dict[Path, Job] = {}
     in_front: dict[Path, Job] = {}
-    for folder, family in families(jobs, store).items():
-        children, waiting = family.children, family.without_snapshot(store)
+    for trunk, children in families(jobs, store):
+        saved = trunk.snapshot_folder
+        waiting = [job for job in children if not store.has_checkpoint(saved, snapshot_name(job.warmup_epochs))]
         epochs = tuple(sorted({job.warmup_epochs for job in waiting}))
-        if epochs and folder in present:
-            changed[folder] = replace(present[folder], snapshots=epochs)
+        if epochs and trunk.folder in present:
+            changed[trunk.folder] = replace(present[trunk.folder], snapshots=epochs)
         elif len(waiting) > 1:
-            label = f"warm-up ({family.trunk.label})"
-            in_front[children[0].folder] = replace(family.trunk, until=max(epochs), snapshots=epochs, label=label)
+            label = f"warm-up ({trunk.label})"
+            in_front[children[0].folder] = replace(trunk, until=max(epochs), snapshots=epochs, label=label)
         else:
             children = [job for job in children if job not in waiting]
         changed |= {job.folder: replace(job, branches=True) for job in children}
@@ -52,13 +40,13 @@ def share_warmups(jobs: Sequence[Job], store: Store) -> list[Job]:
     return ordered
 
 
-def families(jobs: Iterable[Job], store: Store) -> dict[Path, Family]:
-    """Return jobs by their warm-up, which goes by the folder of the job that it would be by itself."""
-    by_folder: dict[Path, Family] = {}
+def families(jobs: Iterable[Job], store: Store) -> list[tuple[Job, list[Job]]]:
+    """Return each warm-up, as the job that it would be by itself, with the jobs that can start from it."""
+    by_folder: dict[Path, tuple[Job, list[Job]]] = {}
     for job in jobs:
         if job.trunk is not None and can_branch(job, store):
-            by_folder.setdefault(job.trunk.folder, Family(job.trunk)).children.append(job)
-    return by_folder
+            by_folder.setdefault(job.trunk.folder, (job.trunk, []))[1].append(job)
+    return list(by_folder.values())
 
 
 def can_branch(job: Job, store: Store) -> bool:
