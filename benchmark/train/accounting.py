@@ -23,18 +23,17 @@ class Accounting:
         self.trunk: Job | None = None
         """The shared warm-up that the training branched off."""
         self.started = time.monotonic()
-        self.seconds_before = 0.0
-        self.epochs_seconds = 0.0
-        self.observers_seconds = 0.0
+        self.seconds_before = self.epochs_seconds = self.observers_seconds = 0.0
         self.step_paces: dict[str, list[float]] = {}
-        """Seconds per step of each epoch that was trained here, by phase."""
+        """Seconds per step, with validation, of each epoch that was trained here, by phase."""
 
     def seconds(self) -> float:
         """Return the time spent on the job, without its observers; of earlier attempts, what was saved of it."""
         return self.seconds_before + time.monotonic() - self.started - self.observers_seconds
 
-    def note_epoch(self, phase: str, first_step: int, seconds: float) -> float:
+    def note_epoch(self, epoch: int, first_step: int, seconds: float) -> float:
         """Note an epoch that was trained from `first_step` on; return the seconds that a whole one takes."""
+        phase = "warmup" if epoch < self.trainer.job.warmup_epochs else "own"
         self.epochs_seconds += seconds
         self.peak_bytes = max(self.peak_bytes, used_memory(self.trainer.device))
         steps = len(self.trainer.data.batch_sizes(self.trainer.job.task.batch_size))
@@ -42,13 +41,6 @@ class Accounting:
             return seconds  # all but its end had been trained before
         self.step_paces.setdefault(phase, []).append(seconds / (steps - first_step))
         return seconds * steps / (steps - first_step)
-
-    def step_seconds(self) -> dict[str, float]:
-        """Return the seconds of a step in each phase that was trained here: the median over epochs, with validation.
-
-        Those of all ranks are added, as the forecast counts the hours of devices.
-        """
-        return {phase: self.trainer.ranks.size * median(paces) for phase, paces in self.step_paces.items()}
 
     def continue_from(self, saved: dict[str, Any], other_codes: list[str]) -> None:
         """Take over what a checkpoint says of the attempts before it."""
@@ -58,6 +50,7 @@ class Accounting:
         self.operators.update(saved.get("operators", []))  # older checkpoints have none
 
     def for_checkpoint(self) -> dict[str, Any]:
+        """Return what `continue_from` takes over."""
         return {
             "seconds": self.seconds(),
             "peak_bytes": self.peak_bytes,
@@ -69,21 +62,20 @@ class Accounting:
     def for_record(self, job: Job, *, weights_kept: bool) -> dict[str, Any]:
         """Return what the provenance of `job` says; it may be another job that takes over this training."""
         trained, ranks = self.trainer.job, self.trainer.ranks.size
-        spent: dict[str, Any] = {
+        # Those of all ranks are added, as the forecast counts the hours of devices.
+        step_seconds = {phase: ranks * median(paces) for phase, paces in self.step_paces.items()}
+        optional = {
+            "undetermined_operators": sorted(self.operators),
+            "peak_bytes": self.peak_bytes,
+            "ranks": ranks if ranks > 1 else None,
+            "step_seconds": None if job.max_steps else {"device": self.trainer.device.type, **step_seconds},
+            "branched_off": self.trunk and {"job": self.trunk.id, "epoch": trained.warmup_epochs},
+        }
+        return {
             "seconds": self.seconds(),
             "epochs_seconds": self.epochs_seconds + self.observers_seconds,
             "environments": self.environments,
             "codes": codes_of(job, [(trained, self.codes)]),
             "weights_kept": weights_kept,
+            **{name: value for name, value in optional.items() if value},
         }
-        if self.operators:
-            spent["undetermined_operators"] = sorted(self.operators)
-        if self.peak_bytes:
-            spent["peak_bytes"] = self.peak_bytes
-        if ranks > 1:
-            spent["ranks"] = ranks
-        if not job.max_steps:
-            spent["step_seconds"] = {"device": self.trainer.device.type, **self.step_seconds()}
-        if self.trunk:
-            spent["branched_off"] = {"job": self.trunk.id, "epoch": trained.warmup_epochs}
-        return spent

@@ -6,15 +6,13 @@ f are the softmax outputs, g = max f the confidence, c the unnormalised feature.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from benchmark.config.task import BoundConfig
-from benchmark.data.dataset import DataSet, Split
-from benchmark.interface import Method
-from benchmark.train.networks import Network
+from benchmark.data.dataset import Split
 from benchmark.train.trainer import State, Trainer, network_of
 
 
@@ -47,19 +45,13 @@ def generalisation_bound(
     return mean_hinge + 4 * math.sqrt(above / (rho**2 * num_train * norm_squared))
 
 
-@dataclass
 class ClassMoments:
     """Sums from which V = (1/k) Σ_i tr Cov[c | class i] follows, so that no feature has to be kept."""
 
-    counts: Tensor
-    sums: Tensor
-    squares: Tensor
-
-    @classmethod
-    def empty(cls, num_classes: int, dim: int, device: torch.device) -> "ClassMoments":
+    def __init__(self, num_classes: int, dim: int, device: torch.device) -> None:
         precise = torch.float32 if device.type == "mps" else torch.float64
-        zeros = [torch.zeros(size, dtype=precise, device=device) for size in ((num_classes,), (num_classes, dim))]
-        return cls(zeros[0], zeros[1], zeros[0].clone())
+        self.counts, self.squares = torch.zeros(2, num_classes, dtype=precise, device=device).unbind()
+        self.sums = torch.zeros(num_classes, dim, dtype=precise, device=device)
 
     def add(self, features: Tensor, labels: Tensor) -> None:
         features = features.to(self.sums.dtype)
@@ -73,26 +65,19 @@ class ClassMoments:
         return (self.squares / counts - (self.sums / counts[:, None]).square().sum(dim=1)).clamp(min=0).mean()
 
 
-def follow_bound(trainer: Trainer, state: State) -> dict[str, float]:
-    """Observe an epoch: return what its row of the history says of the bound."""
-    task, network = trainer.job.task, network_of(state.method)
-    return measure_bound(state.method, network, trainer.data, task.eval_batch_size, task.bound, trainer.job.max_steps)
-
-
 @torch.no_grad()
-def measure_bound(
-    method: Method, network: Network, data: DataSet, batch_size: int, constants: BoundConfig, max_batches: int = 0
-) -> dict[str, float]:
-    """Return the parts of the bound over the training images, and L₀ over the test images."""
-    method.eval()
-    num_classes, device = data.num_classes, data.mean.device
-    moments = ClassMoments.empty(num_classes, network.feature_dim, device)
+def measure_bound(trainer: Trainer, state: State) -> dict[str, float]:
+    """Return the parts of the bound over the training images, and L₀ over the test images, after an epoch."""
+    state.method.eval()
+    data, constants, network = trainer.data, trainer.job.task.bound, network_of(state.method)
+    num_classes = data.num_classes
+    moments = ClassMoments(num_classes, network.feature_dim, data.mean.device)
     hinges, losses = [], []
-    for images, labels in labelled_batches(data, data.train, batch_size, max_batches):
+    for images, labels in labelled_batches(trainer, data.train):
         outputs, features = network(images)
         moments.add(features, labels)
         hinges.append(margin_hinge(outputs[:, :num_classes], labels, constants))
-    for images, labels in labelled_batches(data, data.test, batch_size, max_batches):
+    for images, labels in labelled_batches(trainer, data.test):
         losses.append(selective_loss(network(images)[0][:, :num_classes], labels, constants))
     norm_squared = float(sum(p.detach().square().sum() for p in network.head.parameters()))
     mean_hinge, variance = float(torch.cat(hinges).mean()), float(moments.variance())
@@ -105,11 +90,8 @@ def measure_bound(
     }
 
 
-def labelled_batches(data: DataSet, split: Split, batch_size: int, max_batches: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the images of a split as they are tested, with their labels."""
-    start = 0
-    for index, images in enumerate(data.eval_batches(split, batch_size)):
-        if max_batches and index >= max_batches:
-            return
-        yield images, split.labels[start : start + len(images)]
-        start += len(images)
+def labelled_batches(trainer: Trainer, split: Split) -> Iterator[tuple[Tensor, Tensor]]:
+    """Return the images of a split as they are tested, with their labels."""
+    size = trainer.job.task.eval_batch_size
+    batches = zip(trainer.data.eval_batches(split, size), torch.split(split.labels, size), strict=True)
+    return islice(batches, trainer.job.max_steps or None)

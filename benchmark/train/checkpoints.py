@@ -80,19 +80,14 @@ class Checkpoints:
     def first_usable(self) -> tuple[State | None, bytes | None]:
         """Return the state and the bytes of the first checkpoint that can be continued; continue its accounts."""
         for candidate in self.candidates():
-            if self.only_fresh and not candidate.is_fresh():
-                continue
-            if candidate.is_own and not self.has_predictions(candidate.content["checksums"]):
-                continue
-            state = self.state_in(candidate)
-            if state is None:
-                continue
-            if candidate.is_own:
-                self.outputs.checksums.update(candidate.content["checksums"])
-            if candidate.maker is self.trainer.job.trunk:
-                self.accounting.trunk = candidate.maker
-            self.accounting.continue_from(candidate.content, candidate.other_codes)
-            return state, candidate.payload
+            state = self.state_in(candidate) if self.is_usable(candidate) else None
+            if state is not None:
+                if candidate.is_own:
+                    self.outputs.checksums.update(candidate.content["checksums"])
+                if candidate.maker is self.trainer.job.trunk:
+                    self.accounting.trunk = candidate.maker
+                self.accounting.continue_from(candidate.content, candidate.other_codes)
+                return state, candidate.payload
         return None, None
 
     def candidates(self) -> Iterator[Candidate]:
@@ -118,10 +113,13 @@ class Checkpoints:
             say(f"a checkpoint of other code does not fit any more ({error}); it is not used")
             return None
 
-    def has_predictions(self, checksums: dict[str, str]) -> bool:
-        """Return whether all predictions made before a checkpoint are there: after it they cannot be made again."""
+    def is_usable(self, candidate: Candidate) -> bool:
+        """Tell whether a checkpoint is fresh, if it must be, and all predictions made before it are there."""
+        if self.only_fresh and not candidate.is_fresh():
+            return False
+        own = candidate.content["checksums"] if candidate.is_own else {}  # going on from it cannot make them again
         try:
-            return all(self.store.read_checked(self.folder, *pair) is not None for pair in checksums.items())
+            return all(self.store.read_checked(self.folder, *pair) is not None for pair in own.items())
         except Damaged as why:
             say(f"a prediction in '{self.store.root / self.folder}' is damaged ({why}); it is made again")
             return False
@@ -140,13 +138,11 @@ class Checkpoints:
                 self.save(state)
             raise
 
-    def save_if_due(self, state: State, at_least: float = 0.0) -> None:
+    def save_if_due(self, state: State, *, within_epoch: bool = False) -> None:
+        """Save after an epoch, or within one: a process that dies must not cost a long epoch."""
+        at_least = self.saving_took / MOST_TIME_SPENT if within_epoch else 0.0
         if time.monotonic() - self.saved >= max(self.trainer.job.task.checkpoint_seconds, at_least):
             self.save(state)
-
-    def save_within(self, state: State) -> None:
-        """Save within an epoch, if due: a process that dies must not cost a long epoch."""
-        self.save_if_due(state, at_least=self.saving_took / MOST_TIME_SPENT)
 
     def save(self, state: State) -> None:
         started = time.monotonic()
@@ -155,16 +151,14 @@ class Checkpoints:
         self.saving_took = self.saved - started
 
     def write(self, state: State, folder: Path, name: str) -> None:
+        """Write a state, and what else continues with it, as a checkpoint. The first rank does so for all."""
         if self.trainer.ranks.is_first:
-            self.store.write_checkpoint(folder, self.payload(state), name)
-
-    def payload(self, state: State) -> bytes:
-        more = {**self.accounting.for_checkpoint(), "checksums": self.outputs.checksums}
-        buffer = io.BytesIO()
-        torch.save({**state_to_plain(state), **more}, buffer)
-        return buffer.getvalue()
+            buffer, accounts = io.BytesIO(), self.accounting.for_checkpoint()
+            torch.save({**state_to_plain(state), **accounts, "checksums": self.outputs.checksums}, buffer)
+            self.store.write_checkpoint(folder, buffer.getvalue(), name)
 
 
 def read_plain(payload: bytes) -> dict[str, Any]:
+    """Return the tensors and plain values of a checkpoint; no code of it is run."""
     plain: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
     return plain

@@ -23,17 +23,16 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
     config = build(method.Config, job.config, job.method)
     epochs = [member.epoch for member in members_of(method, config, job.seed, job.task.epochs)]
     provenances = [finished_record(store, need)["provenance"] for need in job.needs]
-    validation: list[Evidence] = []
-    if job.task.data.has_validation:
-        validation = member_predictions(job, epochs, store, PREDICTION_VAL)
-    test_members = member_predictions(job, epochs, store, job.measured)
+    splits = [job.measured, PREDICTION_VAL] if job.task.data.has_validation else [job.measured]
+    members = {split: member_predictions(job, epochs, store, split) for split in splits}
 
-    combination = method.combine(config, [member.prediction for member in test_members], validation)
-    test = as_evidence(combination, test_members)
-    predictions = {job.measured: test}
-    if validation:
-        on_validation = method.combine(config, [member.prediction for member in validation], validation)
-        predictions[PREDICTION_VAL] = as_evidence(on_validation, validation)
+    def combined(split: str) -> Combination:
+        predictions = [member.prediction for member in members[split]]
+        return method.combine(config, predictions, members.get(PREDICTION_VAL, []))
+
+    combinations = {split: combined(split) for split in splits}
+    predictions = {split: as_evidence(combinations[split], members[split]) for split in splits}
+    test = predictions[job.measured]
     if not job.max_steps:
         refuse_collapsed(test, job)
 
@@ -42,7 +41,7 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
         **heading(job),
         **as_recorded(job, measure(test, method.scores(test.prediction))),
         "notes": [],
-        "facts": dict(combination.facts),
+        "facts": dict(combinations[job.measured].facts),
         "checksums": checksums,
         "provenance": {**provenance(), **spent_on_members(job, provenances)},
     }
@@ -53,13 +52,12 @@ def spent_on_members(job: Job, provenances: Sequence[dict[str, Any]]) -> dict[st
 
     A training of which several epochs are combined counts once.
     """
-    trainings = {need.folder: each for need, each in zip(job.needs, provenances, strict=True)}.values()
-    environments: set[str] = set().union(*(each["environments"] for each in trainings))
-    codes = [each["codes"] for each in provenances]
+    parts = list(zip(job.needs, provenances, strict=True))
+    trainings = {need.folder: each for need, each in parts}.values()
     return {
         "seconds": sum(each["seconds"] for each in trainings),
-        "environments": sorted(environments),
-        "codes": codes_of(job, zip(job.needs, codes, strict=True)),
+        "environments": sorted({name for each in trainings for name in each["environments"]}),
+        "codes": codes_of(job, [(need, each["codes"]) for need, each in parts]),
     }
 
 

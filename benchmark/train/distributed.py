@@ -3,7 +3,7 @@
 Every collective operation of the suite is here. A process that computes by itself is `ALONE`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
@@ -62,6 +62,7 @@ class Ranks:
         """Copy the statistics of BatchNorm from the first rank to all: they are what is saved and tested."""
 
     def means(self, sums: Sums) -> Sums:
+        """Return sums and counts with the mean of each sum over the ranks."""
         return sums
 
     def broadcast(self, value: T) -> T:
@@ -87,7 +88,7 @@ class Team(Ranks):
     """Several ranks in a process group of torch.distributed."""
 
     def rows(self, count: int) -> slice:
-        """A rank without rows of its own computes the first rows too; they get weight zero."""
+        """Return the rows of this rank; if there are none for it, the first rows, which then get weight zero."""
         start, end = parts_of(count, self.size)[self.rank]
         return slice(start, end) if end > start else slice(LEAST_ROWS)
 
@@ -116,15 +117,13 @@ class Team(Ranks):
         return box[0]
 
     def my_batches(self, count: int) -> range:
-        """A rank that would get none predicts the first batch too; it is dropped later."""
+        """Return the batches of this rank; if there are none for it, the first one, which is dropped later."""
         return range(self.rank, count, self.size) or range(1)
 
     def gather(self, prediction: Prediction[Tensor], bounds: Bounds) -> Prediction[Tensor]:
-        counts, rows = [], []
-        for rank in range(self.size):
-            batches = bounds[rank :: self.size]
-            counts.append(sum(end - start for start, end in batches))
-            rows += [torch.arange(start, end) for start, end in batches]
+        by_rank = [bounds[rank :: self.size] for rank in range(self.size)]
+        counts = [sum(end - start for start, end in batches) for batches in by_rank]
+        rows = [torch.arange(start, end) for batches in by_rank for start, end in batches]
         order = torch.cat(rows).argsort().to(prediction.logits.device)
 
         def all_rows(mine: Tensor) -> Tensor:
@@ -171,8 +170,7 @@ class SharedSteps:
 
     def counts(self, progress: Progress) -> list[int]:
         """Return how many rows of the step's batch each rank has."""
-        parts = parts_of(self.batch_sizes[progress.step], self.team.size)
-        return [end - start for start, end in parts]
+        return [end - start for start, end in parts_of(self.batch_sizes[progress.step], self.team.size)]
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         """Return the step of this rank's part, weighted so that the mean over ranks is the mean over samples.
@@ -210,13 +208,9 @@ def each_tensor(carry: Any, count: int, change: Callable[[Tensor], Tensor]) -> A
     if isinstance(carry, Mapping):
         return {name: each_tensor(value, count, change) for name, value in carry.items()}
     if isinstance(carry, (tuple, list)):
-        return same_sequence(carry, (each_tensor(value, count, change) for value in carry))
+        values = [each_tensor(value, count, change) for value in carry]
+        return type(carry)(*values) if hasattr(carry, "_fields") else type(carry)(values)  # a named tuple has fields
     raise TypeError(f"Step.carry has a {type(carry).__name__}: {CARRY_RULE}")
 
 
 CARRY_RULE = "it may hold tensors with a row per sample, in tuples, lists or dicts, so that ranks can put it together"
-
-
-def same_sequence(old: Any, values: Iterable[Any]) -> Any:
-    """Return the same kind of sequence with other values; a named tuple takes them one by one."""
-    return type(old)(*values) if hasattr(old, "_fields") else type(old)(values)

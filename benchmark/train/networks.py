@@ -146,12 +146,8 @@ def small_cnn(config: NetworkConfig, num_classes: int, shape: tuple[int, int, in
         raise UserError(f"network.widths has too many layers for images of {shape[1]}×{shape[2]}")
     layers: list[nn.Module] = []
     for inputs, width in zip((shape[0], *config.widths[:-1]), config.widths, strict=True):
-        layers += [
-            nn.Conv2d(inputs, width, 3, padding=1, bias=False),
-            nn.BatchNorm2d(width),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-        ]
+        layers += [nn.Conv2d(inputs, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)]
+        layers += [nn.ReLU(), nn.MaxPool2d(2)]
     features = config.widths[-1] * (shape[1] >> len(config.widths)) * (shape[2] >> len(config.widths))
     if config.pool == "average":
         layers[-1], features = nn.AdaptiveAvgPool2d(1), config.widths[-1]
@@ -172,8 +168,7 @@ def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
     if not linear or linear[-1][1].out_features != num_classes or getattr(body, "aux_logits", False):
         raise UserError(f"network torchvision:{name} has no single linear classifier; choose another")
     path, head = linear[-1]
-    parent, _, child = path.rpartition(".")
-    setattr(body.get_submodule(parent), child, nn.Identity())
+    body.set_submodule(path, nn.Identity())
     return Network(body, head)
 
 
@@ -198,17 +193,16 @@ def timm_network(name: str, num_classes: int, channels: int) -> Network:
 
 
 OWN: dict[str, Callable[[NetworkConfig, int, tuple[int, int, int]], Network]] = {"vgg16": vgg16, "small_cnn": small_cnn}
+LIBRARIES = {"torchvision": torchvision_network, "timm": timm_network}
 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
     """Build the network of a task for images of `shape` (C, H, W), initialised from torch's default generator."""
     library, _, name = config.name.partition(":")
-    if config.name not in OWN and library not in ("torchvision", "timm"):
+    if config.name not in OWN and library not in LIBRARIES:
         raise unknown_name(config.name, [*OWN, "torchvision:NAME", "timm:NAME"], "network")
     if config.name != "small_cnn" and config != NetworkConfig(config.name):
         raise UserError(f"network.widths, dropout and pool belong to small_cnn, not to {config.name}")
-    if library == "torchvision":
-        return torchvision_network(name, num_classes, shape[0])
-    if library == "timm":
-        return timm_network(name, num_classes, shape[0])
+    if library in LIBRARIES:
+        return LIBRARIES[library](name, num_classes, shape[0])
     return OWN[config.name](config, num_classes, shape)

@@ -1,6 +1,5 @@
 """Predict with a trained method, store the predictions, and return what a record says of them."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from benchmark.interface import Method
 from benchmark.jobs.job import Job
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence, Prediction, Stored
-from benchmark.store.store import HISTORY, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.store.store import PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
 from benchmark.train.trainer import Diverged, Trainer
 
 
@@ -79,25 +78,22 @@ class Outputs:
                 if split is not None and epoch <= epochs_done and name not in self.checksums:
                     self.write(method, split, name)
 
-    def write_history(self, history: Sequence[Mapping[str, float]]) -> None:
-        self.checksums[HISTORY] = self.store.write_history(self.folder, history)
-
     def write(self, method: Method, split: Split, name: str) -> Evidence:
         """Predict a split and store the prediction; return it with the labels."""
-        tensors = self.trainer.predict(method, split, features=self.keep_features)
+        data, tensors = self.trainer.data, self.trainer.predict(method, split, features=self.keep_features)
         aux = {key: value.float().cpu().numpy() for key, value in tensors.aux.items()}
         features = None if tensors.features is None else tensors.features.float().cpu().numpy()
         prediction: Stored = Prediction(tensors.logits.float().cpu().numpy(), features, aux)
         count = len(prediction.logits)
-        posterior = self.trainer.data.posterior if split is self.trainer.data.test else None
-        posterior = None if posterior is None else posterior[:count]
+        posterior = data.posterior[:count] if split is data.test and data.posterior is not None else None
         evidence = Evidence(prediction, split.labels[:count].cpu().numpy(), posterior, split.ids[:count])
-        refuse_malformed(evidence, self.trainer.data.num_classes)
+        refuse_malformed(evidence, data.num_classes)
         self.checksums[name] = self.store.write_prediction(self.folder, name, evidence)
         return evidence
 
 
 def refuse_malformed(evidence: Evidence, num_classes: int) -> None:
+    """Raise ValueError for logits of a wrong shape, Diverged for some that are not finite."""
     logits, count = evidence.prediction.logits, len(evidence.labels)
     if logits.shape != (count, num_classes):
         raise ValueError(f"predicted logits have shape {logits.shape}, expected ({count}, {num_classes})")

@@ -100,11 +100,11 @@ def check_recipe(task: TaskConfig, facts: Facts) -> None:
 
 def check_ranks(suites: Sequence[Suite], methods: Methods, *, on_gpus: bool) -> None:
     """Raise UserError, before anything trains, for what several GPUs cannot compute as one does."""
-    jobs = [job for suite in suites for job in suite.jobs() if not job.needs]
-    coupled = [job.label for job in jobs if couples_samples(job, methods)]
+    jobs = (job for suite in suites for job in suite.jobs() if not job.needs)
+    coupled = dict.fromkeys(job.label for job in jobs if couples_samples(job, methods))
     if coupled:
         raise UserError(
-            f"--gpus-per-job: the loss of {', '.join(dict.fromkeys(coupled))} couples the samples of a batch, and each "
+            f"--gpus-per-job: the loss of {', '.join(coupled)} couples the samples of a batch, and each "
             "GPU would see only its part; leave them out of --methods, or train them without --gpus-per-job"
         )
     synchronised = [suite.task.name for suite in suites if suite.task.sync_batchnorm]

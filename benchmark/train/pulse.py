@@ -25,7 +25,7 @@ def silent(values: dict[str, Any]) -> None:
 class Pulse:
     """Counts steps on the host, so that the device never waits. Raises Interrupted where a person wants to stop."""
 
-    report: Report
+    report: Report = silent
     can_stop: bool = True
     """False for several ranks: they stop together, at the end of an epoch."""
 
@@ -58,9 +58,7 @@ class Pulse:
         self.reported = now
         rate = (done - self.first) / (now - self.begun) if done > self.first else 0.0
         must_stop = self.report({"epoch": epoch, "done": done, "of": of, "rate": rate})
-        if not self.can_stop:
-            return
-        if must_stop:
+        if self.can_stop and must_stop:
             raise Interrupted
-        if epoch is not None and self.between is not None:
+        if self.can_stop and epoch is not None and self.between is not None:
             self.between()

@@ -20,9 +20,9 @@ from benchmark.interface import Derived
 from benchmark.jobs.job import Job, Methods
 from benchmark.store.curves import curve_checksum
 from benchmark.store.read_only import ReadOnlyStore
-from benchmark.store.store import Store, snapshot_name
+from benchmark.store.store import HISTORY, Store, snapshot_name
 from benchmark.train.accounting import Accounting
-from benchmark.train.bound import follow_bound
+from benchmark.train.bound import measure_bound
 from benchmark.train.checkpoints import Checkpoints
 from benchmark.train.combine import combine, finished_record
 from benchmark.train.determinism import make_deterministic, set_precision, undetermined_operators
@@ -59,12 +59,10 @@ class Context:
     """Whether to start again what other code, or another torch, has started."""
     awaited: frozenset[Path] = frozenset()
     """Folders of jobs whose final weights another job starts from; the weights are removed when the command ends."""
-
     base: Path | None = None
     """Where to read results that are not in `results`: an attempt writes to a folder of its own."""
     url: str = ""
     """Where workers on other machines read and write results, if not in `results`."""
-
     read_only: bool = False
     """Whether another process of the job does all the writing."""
 
@@ -74,7 +72,7 @@ class Context:
 
     @property
     def observers(self) -> list[Observer]:
-        return [follow_bound] if self.track_bound else []
+        return [measure_bound] if self.track_bound else []
 
 
 def run_job(
@@ -87,36 +85,32 @@ def run_job(
     the job. Where several ranks run it, each calls this.
     """
     store = context.store
-    if (record := store.read_record(job.folder)) is not None:
-        if job.folder not in context.awaited:
-            store.tidy(job.folder)
-        if "diverged" in record:
-            raise Diverged(record["diverged"])
-        return
-    age, started = 0.0 if next(JOBS_HERE) else process_age(), time.monotonic()
-    device = prepare_device(job.task, device)
-    method = context.methods.get(job.method)
-    pulse = Pulse(beat, can_stop=ranks.size == 1)
-    if job.until:
-        train_trunk(job, context, device, report, ranks, pulse)
-        return
-    try:
-        if issubclass(method, Derived):
-            record = combine(job, method, store)
-        else:
-            record = train(job, context, device, report, ranks, pulse)
-    except Diverged as error:
-        spent = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
-        rest = {"checksums": curve_checksum(job.folder, store), "provenance": provenance() | spent}
-        store.write_record(job.folder, {**heading(job), "diverged": str(error), **rest})
+    record = store.read_record(job.folder)
+    if record is None:
+        age, started = 0.0 if next(JOBS_HERE) else process_age(), time.monotonic()
+        device = prepare_device(job.task, device)
+        method = context.methods.get(job.method)
+        pulse = Pulse(beat, can_stop=ranks.size == 1)
+        if job.until:
+            train_trunk(job, context, device, report, ranks, pulse)
+            return
+        try:
+            if issubclass(method, Derived):
+                record = combine(job, method, store)
+            else:
+                record = train(job, context, device, report, ranks, pulse)
+            if not job.max_steps:
+                outside = age + time.monotonic() - started - record["provenance"].get("epochs_seconds", 0.0)
+                record["provenance"]["outside_seconds"] = {"device": device.type, "first" if age else "later": outside}
+        except Diverged as error:
+            spent = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
+            rest = {"checksums": curve_checksum(job.folder, store), "provenance": provenance() | spent}
+            record = {**heading(job), "diverged": str(error), **rest}
+        store.write_record(job.folder, record)
+    if "diverged" in record or job.folder not in context.awaited:
         store.tidy(job.folder)
-        raise
-    if not job.max_steps:
-        outside = age + time.monotonic() - started - record["provenance"].get("epochs_seconds", 0.0)
-        record["provenance"]["outside_seconds"] = {"device": device.type, "first" if age else "later": outside}
-    store.write_record(job.folder, record)
-    if job.folder not in context.awaited:
-        store.tidy(job.folder)
+    if "diverged" in record:
+        raise Diverged(record["diverged"])
 
 
 def train(
@@ -131,7 +125,8 @@ def train(
     outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs)
     accounting = Accounting(trainer)
     saver = Checkpoints(outputs, accounting, context.only_fresh)
-    state = run_epochs(saver, report, pulse, context.observers)
+
+    state = run_epochs(saver, report, context.observers)
     method = trainer.tested_method(state)
     if job.takes_over:
         method = trainer.make_method(network_of(method), trainable(context.methods, job.method), job.config)
@@ -141,7 +136,8 @@ def train(
         record["measured"] = {"mean": rounded(trainer.data.mean), "std": rounded(trainer.data.std)}
     if context.track_bound:
         record["bound"] = vars(job.task.bound)
-    outputs.write_history(state.history)
+
+    outputs.checksums[HISTORY] = store.write_history(job.folder, state.history)
     if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
     spent = accounting.for_record(job, weights_kept=context.keep_weights)
@@ -160,7 +156,7 @@ def train_trunk(job: Job, context: Context, device: torch.device, report: Report
     trainer = Trainer(job, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
     saver = Checkpoints(Outputs(trainer, store, job.folder), Accounting(trainer), context.only_fresh)
     with contextlib.suppress(Diverged):
-        run_epochs(saver, report, pulse, context.observers)
+        run_epochs(saver, report, context.observers)
     store.remove_checkpoint(job.folder)
 
 
@@ -175,16 +171,27 @@ def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) ->
     return data
 
 
-def run_epochs(saver: Checkpoints, report: Report, pulse: Pulse, observers: Sequence[Observer] = ()) -> State:
+def run_epochs(saver: Checkpoints, report: Report, observers: Sequence[Observer]) -> State:
     """Train from the last checkpoint to the last epoch. When interrupted, save the state."""
-    trainer, outputs, job = saver.trainer, saver.outputs, saver.trainer.job
+    trainer, outputs, accounting, job = saver.trainer, saver.outputs, saver.accounting, saver.trainer.job
     state = saver.restore()
     with saver.saving(state):
         outputs.write_due(state.method, state.epoch)
     while state.epoch < job.last_epoch:
         state = trainer.in_phase(state)
-        with saver.saving(state), pulse.doing(partial(saver.save_within, state)):
-            seconds = timed_epoch(saver, state, observers)
+        with saver.saving(state), trainer.pulse.doing(partial(saver.save_if_due, state, within_epoch=True)):
+            epoch, first_step, started = state.epoch, state.step, time.monotonic()
+            try:
+                with undetermined_operators(accounting.operators):
+                    trainer.run_epoch(state)
+            except Diverged:
+                saver.store.write_history(saver.folder, state.history)
+                raise
+            seconds = accounting.note_epoch(epoch, first_step, time.monotonic() - started)
+            for observe in observers:
+                started = time.monotonic()
+                state.history[-1] |= observe(trainer, state)
+                accounting.observers_seconds += time.monotonic() - started
             if state.epoch in job.snapshots:  # before it is reported or saved
                 saver.save_snapshot(state)
             outputs.write_due(state.method, state.epoch)
@@ -193,28 +200,6 @@ def run_epochs(saver: Checkpoints, report: Report, pulse: Pulse, observers: Sequ
             if trainer.ranks.broadcast(report(values)):
                 raise Interrupted
     return state
-
-
-def timed_epoch(saver: Checkpoints, state: State, observers: Sequence[Observer]) -> float:
-    """Train an epoch, or the rest of one, and call the observers. Return the seconds that a whole epoch takes."""
-    trainer, accounting = saver.trainer, saver.accounting
-    phase, first_step, started = phase_of(trainer.job, state.epoch), state.step, time.monotonic()
-    try:
-        with undetermined_operators(accounting.operators):
-            trainer.run_epoch(state)
-    except Diverged:
-        saver.store.write_history(saver.folder, state.history)
-        raise
-    seconds = accounting.note_epoch(phase, first_step, time.monotonic() - started)
-    for observe in observers:
-        started = time.monotonic()
-        state.history[-1] |= observe(trainer, state)
-        accounting.observers_seconds += time.monotonic() - started
-    return seconds
-
-
-def phase_of(job: Job, epoch: int) -> str:
-    return "warmup" if epoch < job.warmup_epochs else "own"
 
 
 def prepare_device(task: TaskConfig, device: torch.device) -> torch.device:

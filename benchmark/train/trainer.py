@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.amp import GradScaler
+from torch.optim import Optimizer
 
 from benchmark.base.schema import build
 from benchmark.config.task import ScheduleConfig
@@ -18,8 +20,9 @@ from benchmark.jobs.job import Job, Methods
 from benchmark.measure.prediction import Prediction
 from benchmark.train.distributed import ALONE, Ranks, Steps, Sums
 from benchmark.train.networks import Network, build_network
+from benchmark.train.pulse import Pulse
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "sgd": lambda p, c, **how: torch.optim.SGD(p, lr=c.lr, momentum=c.momentum, weight_decay=c.weight_decay, **how),
     "adam": lambda p, c, **how: torch.optim.Adam(p, lr=c.lr, weight_decay=c.weight_decay, **how),
     "adamw": lambda p, c, **how: torch.optim.AdamW(p, lr=c.lr, weight_decay=c.weight_decay, **how),
@@ -35,8 +38,8 @@ class State:
     """Everything a checkpoint holds. `epoch` counts the finished epochs, `step` the finished steps of the next one."""
 
     method: Method
-    optimizer: torch.optim.Optimizer
-    scaler: torch.amp.GradScaler | None = None
+    optimizer: Optimizer
+    scaler: GradScaler | None = None
     epoch: int = 0
     step: int = 0
     sums: Sums = field(default_factory=dict)
@@ -58,10 +61,6 @@ def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: f
     return base
 
 
-def no_pulse(done: int, of: int, epoch: int | None = None) -> None:
-    """Do nothing: the pulse of a training that nobody watches."""
-
-
 @dataclass(frozen=True)
 class Trainer:
     """Trains one job on one data set."""
@@ -71,7 +70,7 @@ class Trainer:
     data: DataSet
     device: torch.device
     ranks: Ranks = ALONE
-    pulse: Callable[..., None] = no_pulse
+    pulse: Pulse = field(default_factory=Pulse)
     """Called after each step, and after each batch that is predicted. It may raise: the state can be saved then."""
 
     def start(self) -> State:
@@ -91,9 +90,11 @@ class Trainer:
             settings = self.job.trunk.config if self.job.trunk else {}
             method_class = trainable(self.methods, method_class.warmup)
         method = self.make_method(network, method_class, settings)
-        return State(method, self.optimizer(method), self.scaler())
+        # Gradients of fp16, whose exponent is short, need a loss that is scaled up.
+        scaler = GradScaler(self.device.type) if self.job.task.amp == "fp16" else None
+        return State(method, self.optimizer(method), scaler)
 
-    def optimizer(self, method: Method) -> torch.optim.Optimizer:
+    def optimizer(self, method: Method) -> Optimizer:
         """Return the optimiser; on a GPU the fused one, with one kernel for all parameters.
 
         That one also skips a step with infinite gradients by itself, where others would wait for the device first.
@@ -107,10 +108,6 @@ class Trainer:
                 optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         return optimizer
 
-    def scaler(self) -> torch.amp.GradScaler | None:
-        """Return a gradient scaler for fp16, whose short exponent needs losses scaled up; None otherwise."""
-        return torch.amp.GradScaler(self.device.type) if self.job.task.amp == "fp16" else None
-
     def make_method(self, network: Network, method_class: type[Method], settings: Mapping[str, Any]) -> Method:
         """Return a method around a network, with its outputs and state drawn from their own random streams."""
         if method_class.extra_outputs:
@@ -122,11 +119,8 @@ class Trainer:
 
     def branch(self, state: State) -> State:
         """Return the state after the warm-up: same network, same optimiser state, the method's own loss."""
-        old = state.optimizer
-        new = self.begin_phase(network_of(state.method), warmup=False)
-        for parameter in trained_parameters(new.method):
-            if parameter in old.state:
-                new.optimizer.state[parameter] = old.state[parameter]
+        old, new = state.optimizer.state, self.begin_phase(network_of(state.method), warmup=False)
+        new.optimizer.state.update({each: old[each] for each in trained_parameters(new.method) if each in old})
         new.scaler, new.epoch, new.history, new.best = state.scaler, state.epoch, state.history, state.best
         return new
 
@@ -140,8 +134,7 @@ class Trainer:
         """Train one epoch, or the rest of it, in its phase. Raise Diverged where the loss is not finite."""
         state = self.in_phase(state)
         self.train_epoch(state)
-        sums = self.ranks.means(state.sums)
-        means = {name: total / count for name, (total, count) in sums.items()}
+        means = {name: total / count for name, (total, count) in self.ranks.means(state.sums).items()}
         means |= state.method.health()
         row = {"epoch": float(state.epoch), **{name: float(mean) for name, mean in means.items()}}
         state.history.append(row)
@@ -162,9 +155,8 @@ class Trainer:
         sizes = self.data.batch_sizes(task.batch_size)
         num_steps, first = min(len(sizes), self.job.max_steps or len(sizes)), state.step
         method.train()
-        steps = self.ranks.steps(method, seed, sizes)
-        how = (task.augment, method.num_views, self.ranks.rows, first)
-        batches = self.data.batches(task.batch_size, seed, epoch, *how)
+        steps, rows = self.ranks.steps(method, seed, sizes), self.ranks.rows
+        batches = self.data.batches(task.batch_size, seed, epoch, task.augment, method.num_views, rows, first)
         for step_index, batch in zip(range(first, num_steps), batches, strict=False):
             progress = Progress(epoch, task.epochs, step_index, num_steps)
             rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
@@ -192,7 +184,8 @@ class Trainer:
         if task.checkpoint == "best" and validation is not None and state.epoch >= self.job.warmup_epochs:
             right = int((validation.prediction.logits.argmax(1) == validation.labels).sum())
             if state.best is None or right > state.best["right"]:
-                state.best = {"right": right, "epoch": state.epoch, "method": copy_state(method)}
+                weights = {name: value.clone() for name, value in method.state_dict().items()}
+                state.best = {"right": right, "epoch": state.epoch, "method": weights}
 
     def tested_method(self, state: State) -> Method:
         """Return the trained method at the epoch that the task tests."""
@@ -220,12 +213,7 @@ class Trainer:
 
 
 def take_step(
-    steps: Steps,
-    optimizer: torch.optim.Optimizer,
-    batch: Batch,
-    seed: int,
-    progress: Progress,
-    scaler: torch.amp.GradScaler | None = None,
+    steps: Steps, optimizer: Optimizer, batch: Batch, seed: int, progress: Progress, scaler: GradScaler | None = None
 ) -> Step:
     """Train one step. What `after_step` draws never shifts the next step's dropout: each has its own stream."""
     streams.reseed(seed, "model noise", progress.epoch, progress.step)
@@ -245,6 +233,7 @@ def take_step(
 
 
 def trainable(methods: Methods, name: str) -> type[Method]:
+    """Return the class of a method that trains. Raise TypeError for one that combines predictions."""
     method = methods.get(name)
     if not issubclass(method, Method):
         raise TypeError(f"'{name}' combines predictions and cannot be trained")
@@ -267,10 +256,6 @@ def accumulate(sums: Sums, step: Step) -> None:
         sums[name] = (total + value.detach(), count + 1)
 
 
-def copy_state(method: Method) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in method.state_dict().items()}
-
-
 def state_to_plain(state: State) -> dict[str, Any]:
     """Return a state as tensors and plain values; the optimiser's state is listed by parameter name."""
     optimizer = {
@@ -278,32 +263,23 @@ def state_to_plain(state: State) -> dict[str, Any]:
         for name, parameter in state.method.named_parameters()
         if parameter in state.optimizer.state
     }
-    return {
-        "epoch": state.epoch,
-        "step": state.step,
-        "sums": state.sums,
-        "history": state.history,
-        "best": state.best,
-        "method": state.method.state_dict(),
-        "optimizer": optimizer,
-        "scaler": None if state.scaler is None else state.scaler.state_dict(),
-    }
+    scaler = None if state.scaler is None else state.scaler.state_dict()
+    plain = {name: getattr(state, name) for name in ("epoch", "step", "sums", "history", "best")}
+    return {**plain, "method": state.method.state_dict(), "optimizer": optimizer, "scaler": scaler}
 
 
 def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
     """Return the state that `state_to_plain` described, in the phase of its epoch."""
+    plain = {"step": 0, "sums": {}, **plain}  # older checkpoints were all made at the end of an epoch
     state, warmup = trainer.start(), trainer.job.warmup_epochs
-    step = plain.get("step", 0)  # older checkpoints were all made at the end of an epoch
-    if warmup and (plain["epoch"], step) > (warmup, 0):
+    if warmup and (plain["epoch"], plain["step"]) > (warmup, 0):
         state = trainer.branch(state)
     state.method.load_state_dict(plain["method"])
     load_optimizer(state, plain["optimizer"])
     if state.scaler is not None and plain["scaler"] is not None:
         state.scaler.load_state_dict(plain["scaler"])
-    state.epoch, state.history, state.best = plain["epoch"], plain["history"], plain["best"]
-    state.step = step
-    state.sums = {name: (total.to(trainer.device), count) for name, (total, count) in plain.get("sums", {}).items()}
-    return state
+    sums = {name: (total.to(trainer.device), count) for name, (total, count) in plain["sums"].items()}
+    return replace(state, sums=sums, **{name: plain[name] for name in ("epoch", "step", "history", "best")})
 
 
 def load_optimizer(state: State, by_name: Mapping[str, Mapping[str, Any]]) -> None:

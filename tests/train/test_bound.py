@@ -57,7 +57,7 @@ def test_the_variance_is_the_mean_trace_of_the_class_covariances() -> None:
     """Against numpy's covariance, class by class; added in parts, and a class without samples counts as none."""
     random = np.random.default_rng(0)
     features, labels = random.normal(3, 2, (60, 5)), random.integers(0, 3, 60)
-    moments = ClassMoments.empty(4, 5, torch.device("cpu"))
+    moments = ClassMoments(4, 5, torch.device("cpu"))
     for part in np.array_split(np.arange(60), 7):
         moments.add(torch.tensor(features[part], dtype=torch.float32), torch.tensor(labels[part]))
     traces = [np.trace(np.cov(features[labels == c].T, bias=True)) for c in range(3)]
@@ -103,11 +103,12 @@ def test_what_is_followed_is_that_of_the_formulas(tiny: Path) -> None:
     task = load_task(str(tiny))
     job = plan(task, ["DG"], [0], Registry(), data_hash(task))[0].jobs[0]
     data = prepare(task.data, NOWHERE, 0, torch.device("cpu"), PLENTY)
-    trainer = Trainer(replace(job, warmup_epochs=0), Registry(), data, torch.device("cpu"))
-    method = trainer.start().method
-    network = network_of(method)
-    method.train()
-    found = measure_bound(method, network, data, 64, ODD)
+    job = replace(job, warmup_epochs=0, task=replace(task, bound=ODD, eval_batch_size=64))
+    trainer = Trainer(job, Registry(), data, torch.device("cpu"))
+    state = trainer.start()
+    network = network_of(state.method)
+    state.method.train()
+    found = measure_bound(trainer, state)
     network.eval()
     outputs = {}
     for name, split in (("train", data.train), ("test", data.test)):
