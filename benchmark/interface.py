@@ -11,19 +11,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from benchmark.base.limits import Epochs as Epochs
-from benchmark.base.limits import Positive as Positive
-from benchmark.base.limits import Weight as Weight
-from benchmark.base.limits import Within as Within
-from benchmark.base.schema import check as check
-from benchmark.base.schema import later as later
-from benchmark.measure.prediction import Evidence as Evidence
-from benchmark.measure.prediction import Floats as Floats
-from benchmark.measure.prediction import Prediction as Prediction
-from benchmark.measure.prediction import Stored as Stored
-from benchmark.measure.scores import Confidence as Confidence
-from benchmark.measure.scores import abstention as abstention
-from benchmark.measure.scores import softmax_response as softmax_response
+from benchmark.base.limits import Epochs, Positive, Weight, Within
+from benchmark.base.schema import check, later
+from benchmark.measure.prediction import Evidence, Floats, Prediction, Stored
+from benchmark.measure.scores import Confidence, abstention, softmax_response
 
 
 @dataclass(frozen=True)

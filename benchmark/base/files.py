@@ -58,11 +58,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def write_if_changed(path: Path, content: bytes) -> None:
     """Write a file unless it has this content already. It then keeps its date, which other programs may look at."""
-    try:
+    with suppress(OSError):  # writing reports what is wrong
         if path.read_bytes() == content:
             return
-    except OSError:
-        pass  # writing reports what is wrong
     write_atomically(path, content)
 
 

@@ -53,7 +53,10 @@ def coerce(value: Any, hint: Any, where: str, limit: Within | None = None) -> An
             raise wrong_type(value, "a table", where)
         return build(hint, value, where) if is_config else dict(value)
     if origin is Literal:
-        return coerce_choice(value, get_args(hint), where)
+        if value not in get_args(hint):
+            text = value if isinstance(value, str) else shown(value)
+            raise unknown_name(text, map(str, get_args(hint)), f"value of {where}:")
+        return value
     if origin in (Union, types.UnionType):
         inner = next(arg for arg in get_args(hint) if arg is not type(None))
         return None if value is None else coerce(value, inner, where)
@@ -70,13 +73,6 @@ def coerce(value: Any, hint: Any, where: str, limit: Within | None = None) -> An
 def split_list(text: str) -> list[str]:
     """Return the items of a list written as `8, 16` or `[8, 16]`, as on the command line."""
     return [part.strip() for part in text.strip("[] ").split(",") if part.strip()]
-
-
-def coerce_choice(value: Any, choices: tuple[Any, ...], where: str) -> Any:
-    if value not in choices:
-        text = value if isinstance(value, str) else shown(value)
-        raise unknown_name(text, [str(choice) for choice in choices], f"value of {where}:")
-    return value
 
 
 def coerce_scalar(value: Any, hint: type, where: str, limit: Within | None = None) -> Any:
