@@ -35,7 +35,7 @@ SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """A parser that says in one line what is wrong."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see: python run_all.py --help)")
@@ -75,29 +75,26 @@ def parse(argv: Sequence[str], examples: str) -> argparse.Namespace:
 
 
 def with_dashes(word: str) -> str:
-    """`--data_dir=x_y` means `--data-dir=x_y`."""
-    if not word.startswith("--"):
-        return word
+    """Return an option with dashes in its name: `--data_dir=x_y` becomes `--data-dir=x_y`."""
     flag, equals, value = word.partition("=")
-    return flag.replace("_", "-") + equals + value
+    return flag.replace("_", "-") + equals + value if word.startswith("--") else word
 
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Python processes that are started meanwhile, by whomever, take no module from the folder one stands in."""
+    """Let Python processes that are started in the block take no module from the current folder."""
     before = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[SAFE_PATH]
-        else:
+        del os.environ[SAFE_PATH]
+        if before is not None:
             os.environ[SAFE_PATH] = before
 
 
 def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
-    """Run a command; `make_registry(plugins)` brings in the methods, which the core does not know."""
+    """Run a command and return its exit code; `make_registry(plugins)` brings in the methods."""
     try:
         arguments = parse(argv, examples)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")
@@ -137,6 +134,6 @@ def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """A library that finds no room is reported as one that cannot be imported."""
+    """Tell whether memory was too little. A library that finds none is reported as one that cannot be imported."""
     said = str(error).lower()
     return isinstance(error, MemoryError) or "failed to map segment" in said or "cannot allocate memory" in said

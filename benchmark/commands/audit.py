@@ -9,7 +9,7 @@ HELP = "check the published tables against themselves"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing to choose."""
+    """Add nothing: there is nothing to choose."""
 
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:

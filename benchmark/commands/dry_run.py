@@ -2,17 +2,13 @@
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from benchmark.base.errors import UserError
 from benchmark.base.limits import Within, read_number, shown
 from benchmark.base.names import canonical, match_name
-from benchmark.commands.options import refusing
+from benchmark.commands.options import Arguments, refusing
 from benchmark.launch.placement import Device
-
-if TYPE_CHECKING:
-    pass
 
 MOST_DEVICES = 1000
 NEEDS = {"dry_run": ("json", "probe", "cluster", "step_seconds", "speed", "price"), "cluster": ("speed", "price")}
@@ -37,51 +33,41 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICES",
         help='with --dry-run: simulate the run on these devices, e.g. "8xA100" or "8xA100,4xL4", and draw it',
     )
-    pair: dict[str, Any] = {"nargs": "+", "default": []}
-    group.add_argument(
-        "--step-seconds",
-        metavar="TASK=SECONDS",
-        help="with --dry-run: what a step takes, where it is not to be measured, e.g. cifar100=0.031 imagenet=0.42",
-        type=named_number(Within(1e-9, 86_400, "a step takes less than a day")),
-        **pair,
-    )
-    group.add_argument(
-        "--speed",
-        metavar="DEVICE=FACTOR",
-        help="with --cluster: how fast a device is, where the step times hold for 1 (default), e.g. L4=0.4",
-        type=named_number(Within(1e-6, 10**6, "no device is so much faster than another")),
-        **pair,
-    )
-    group.add_argument(
-        "--price",
-        metavar="DEVICE=PRICE",
-        help="with --cluster: of an hour of a device, e.g. A100=1.80 L4=0.70",
-        type=named_number(Within(1e-6, 10**6, "no hour costs more")),
-        **pair,
-    )
+    step = "with --dry-run: what a step takes, where it is not to be measured, e.g. cifar100=0.031 imagenet=0.42"
+    speed = "with --cluster: how fast a device is, where the step times hold for 1 (default), e.g. L4=0.4"
+    price = "with --cluster: of an hour of a device, e.g. A100=1.80 L4=0.70"
+    add_pairs(group, "--step-seconds", "TASK=SECONDS", Within(1e-9, 86_400, "a step takes less than a day"), step)
+    fastest = Within(1e-6, 10**6, "no device is so much faster than another")
+    add_pairs(group, "--speed", "DEVICE=FACTOR", fastest, speed)
+    add_pairs(group, "--price", "DEVICE=PRICE", Within(1e-6, 10**6, "no hour costs more"), price)
 
 
+def add_pairs(parser: Arguments, flag: str, metavar: str, limit: Within, text: str) -> None:
+    """Add an option with pairs such as `L4=0.4`: each a name, and a number within the limit."""
+
+    @refusing
+    def read(pair: str) -> tuple[str, float]:
+        name, _, number = pair.rpartition("=")
+        if not name.strip():
+            raise ValueError(f"expected NAME=NUMBER, got {shown(pair)}")
+        return name, read_number(number, float, limit)
+
+    parser.add_argument(flag, nargs="+", type=read, default=[], metavar=metavar, help=text)
+
+
+@refusing
 def device_counts(text: str) -> list[tuple[int, str]]:
-    """`8xA100,4xL4` → how many of which."""
+    """Return how many devices of which name are meant by a text such as `8xA100,4xL4`."""
     parts = [re.fullmatch(r"\s*([1-9][0-9]{0,8})\s*[x×]\s*(\w[\w.+ -]*?)\s*", part) for part in text.split(",")]
     found = [(int(part[1]), part[2]) for part in parts if part]
     if len(found) < len(parts) or sum(count for count, _ in found) > MOST_DEVICES:
         expected = f"up to {MOST_DEVICES} devices such as 8xA100 or 8xA100,4xL4"
-        raise argparse.ArgumentTypeError(f"expected {expected}, got {shown(text)}")
+        raise ValueError(f"expected {expected}, got {shown(text)}")
     return found
 
 
-def named_number(limit: Within) -> Callable[[str], tuple[str, float]]:
-    def read(text: str) -> tuple[str, float]:
-        name, _, number = text.rpartition("=")
-        if not name.strip():
-            raise ValueError(f"expected NAME=NUMBER, got {shown(text)}")
-        return name, read_number(number, float, limit)
-
-    return refusing(read)
-
-
 def check_plan(arguments: argparse.Namespace) -> None:
+    """Refuse options of a plan that is not asked for, and devices that cannot be simulated."""
     for owner, names in NEEDS.items():
         for name in names:
             if getattr(arguments, name) and not getattr(arguments, owner):

@@ -33,11 +33,9 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     published = store.paper_manifests()
     if not manifests and not published:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
-    tasks = (
-        []
-        if not manifests and not arguments.datasets
-        else select_names(arguments.datasets, [*manifests], "task in this results folder:")
-    )
+    tasks: list[str] = []
+    if manifests or arguments.datasets:
+        tasks = select_names(arguments.datasets, [*manifests], "task in this results folder:")
     chosen = [select(manifests[name], arguments.methods, None, arguments.reference, published) for name in tasks]
     if not chosen and not any(map(varies_a_setting, published)):
         raise UserError(f"no task and no sensitivity table in '{arguments.results}', so nothing to draw")

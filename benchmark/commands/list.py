@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
 
 
 def in_words(methods: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Say once what the labels of a file share, and of each label what it sets."""
+    """Return a row for each label: what the labels of a file share is said once, and of each what it sets."""
     told, lines = set(), []
     for method in methods:
         first = method["file"] not in told
@@ -66,7 +66,7 @@ def in_words(methods: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fitted(rows: list[dict[str, Any]]) -> str:
-    """A table whose last column is broken into lines where it would be too wide."""
+    """Return a table whose last column is broken into lines where it would be too wide."""
     *names, last = rows[0]
     taken = sum(2 + max(len(name), *(len(row[name]) for row in rows)) for name in names)
     wrapped = [{**row, last: textwrap.fill(row[last], max(20, WIDTH - taken))} for row in rows]

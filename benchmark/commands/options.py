@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchmark.base.errors import UserError
-from benchmark.base.limits import SEEDS, Within, read_number
+from benchmark.base.limits import Within, read_number
 from benchmark.base.names import match_name
-from benchmark.base.units import bytes_from_text
 from benchmark.config.task import check_coverages
 from benchmark.data.cache import Folders
 from benchmark.store.mirror import folder_or_url
@@ -33,42 +32,55 @@ def refusing(read: Callable[[str], T]) -> Callable[[str], T]:
     def read_option(text: str) -> T:
         try:
             return read(text)
-        except ValueError as error:
+        except (UserError, ValueError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return read_option
 
 
 def whole(limit: Within) -> Callable[[str], int]:
+    """Return a type for argparse: whole numbers within a limit."""
     return refusing(lambda text: int(read_number(text, int, limit)))
 
 
 @refusing
 def coverage(text: str) -> float:
+    """Return a coverage in per cent."""
     number = float(read_number(text, float, PER_CENT))
     check_coverages([number])
     return number
 
 
-num_seeds = whole(SEEDS)
-amount = refusing(bytes_from_text)
-
-
+@refusing
 def score_name(text: str) -> str:
-    try:
-        return match_name(text, POST_HOC, "score")
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    """Return the score that is meant, one of those that any method can be read with."""
+    return match_name(text, POST_HOC, "score")
+
+
+def add_count(parser: Arguments, flag: str, limit: Within, text: str, default: int | None = None) -> None:
+    """Add an option with one whole number."""
+    parser.add_argument(flag, type=whole(limit), default=default, metavar="N", help=text)
+
+
+def add_folder(parser: Arguments, flag: str, text: str) -> None:
+    """Add an option with a path to a folder."""
+    parser.add_argument(flag, type=Path, metavar="DIR", help=text)
+
+
+def add_list(parser: Arguments, flag: str, metavar: str, text: str, kind: Callable[[str], Any] = str) -> None:
+    """Add an option with one value or more, None where it is not given."""
+    parser.add_argument(flag, nargs="+", type=kind, metavar=metavar, help=text)
+
+
+def add_repeatable(parser: Arguments, flag: str, metavar: str, text: str, kind: Callable[[str], Any] = str) -> None:
+    """Add an option that may be given several times, each time with one value."""
+    parser.add_argument(flag, action="append", type=kind, default=[], metavar=metavar, help=text)
 
 
 def add_selection(parser: Arguments) -> None:
-    parser.add_argument("--datasets", nargs="+", metavar="TASK", help="tasks by name, or paths to task files (.toml)")
-    parser.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="METHOD",
-        help="methods by label or file name, in any case (see: list); 'all' for every one",
-    )
+    add_list(parser, "--datasets", "TASK", "tasks by name, or paths to task files (.toml)")
+    methods = "methods by label or file name, in any case (see: list); 'all' for every one"
+    add_list(parser, "--methods", "METHOD", methods)
 
 
 def add_results(parser: Arguments) -> None:
@@ -83,20 +95,10 @@ def add_results(parser: Arguments) -> None:
 
 def add_table_options(parser: Arguments) -> None:
     add_results(parser)
-    parser.add_argument(
-        "--coverages",
-        nargs="+",
-        type=coverage,
-        metavar="C",
-        help="rows of the table in per cent (default: the task's own)",
-    )
+    add_list(parser, "--coverages", "C", "rows of the table in per cent (default: the task's own)", coverage)
     add_reference(parser)
     add_test_options(parser)
     add_scores(parser)
-    add_layout(parser)
-
-
-def add_layout(parser: Arguments) -> None:
     parser.add_argument("--transpose", action="store_const", const=True, help="tables with a row for each method")
     parser.add_argument(
         "--ddof",
@@ -104,12 +106,8 @@ def add_layout(parser: Arguments) -> None:
         metavar="0|1",
         help="of the standard deviation: 0 for that of the population (default), 1 for that of a sample",
     )
-    parser.add_argument(
-        "--decimals",
-        type=whole(Within(0, 6, "no test set tells more apart")),
-        metavar="N",
-        help="decimals of percentages, 0 to 6 (default: 2); the best and ranks go by what is printed",
-    )
+    decimals = "decimals of percentages, 0 to 6 (default: 2); the best and ranks go by what is printed"
+    add_count(parser, "--decimals", Within(0, 6, "no test set tells more apart"), decimals)
 
 
 def add_reference(parser: Arguments) -> None:
@@ -119,13 +117,8 @@ def add_reference(parser: Arguments) -> None:
 
 
 def add_scores(parser: Arguments) -> None:
-    parser.add_argument(
-        "--scores",
-        nargs="+",
-        type=score_name,
-        metavar="SCORE",
-        help="read every method with these confidence scores too (see: list); nothing is trained for it",
-    )
+    scores = "read every method with these confidence scores too (see: list); nothing is trained for it"
+    add_list(parser, "--scores", "SCORE", scores, score_name)
 
 
 def add_test_options(parser: Arguments) -> None:
@@ -148,50 +141,23 @@ def add_test_options(parser: Arguments) -> None:
 
 
 def add_set(parser: Arguments, key: str = "KEY", example: str = "optimizer.lr=0.05, method.NAME.FIELD=0.5") -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar=f"{key}=VALUE",
-        help=f"change a setting, e.g. {example} (repeatable)",
-    )
+    add_repeatable(parser, "--set", f"{key}=VALUE", f"change a setting, e.g. {example} (repeatable)")
 
 
 def add_plugins(parser: Arguments) -> None:
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE.py",
-        help="a method of your own (repeatable); the file is executed",
-    )
+    text = "a method of your own (repeatable); the file is executed"
+    add_repeatable(parser, "--plugin", "FILE.py", text, Path)
 
 
 def add_out(parser: Arguments, what: str) -> None:
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help=f"where to write {what} (default: the results folder, unless it is under version control)",
-    )
+    unless = "the results folder, unless it is under version control"
+    add_folder(parser, "--out", f"where to write {what} (default: {unless})")
 
 
 def add_data_folders(parser: Arguments) -> None:
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help=f"where data sets lie (default: ${DATA_VARIABLE}, else data/)",
-    )
-    parser.add_argument(
-        "--cache-dir",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help=f"where decoded images are kept (default: ${CACHE_VARIABLE}, else cache/ in the data folder)",
-    )
+    cache = f"${CACHE_VARIABLE}, else cache/ in the data folder"
+    add_folder(parser, "--data-dir", f"where data sets lie (default: ${DATA_VARIABLE}, else data/)")
+    add_folder(parser, "--cache-dir", f"where decoded images are kept (default: {cache})")
 
 
 def add_device(parser: Arguments, use: str = "where to train") -> None:

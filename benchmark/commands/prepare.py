@@ -5,7 +5,7 @@ import sys
 
 from benchmark.base.errors import UserError
 from benchmark.base.units import text_from_bytes
-from benchmark.commands.options import MakeRegistry, add_data_folders, add_set, folders_of
+from benchmark.commands.options import MakeRegistry, add_data_folders, add_list, add_set, folders_of
 from benchmark.config.load import load_tasks
 from benchmark.config.task import TaskConfig
 from benchmark.data.cache import cache_name, fingerprint_originals
@@ -17,13 +17,13 @@ HELP = "download or check data sets and cache their images"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tasks", nargs="+", metavar="TASK", help="tasks by name, or paths to task files (.toml)")
+    add_list(parser, "tasks", "TASK", "tasks by name, or paths to task files (.toml)")
     add_data_folders(parser)
     add_set(parser, example="data.image_size=64")
 
 
 def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
-    """Every task is tried; what is missing is said at the end of its turn."""
+    """Try every task, and say of each what it lacks."""
     failed = False
     for task in load_tasks(arguments.tasks, arguments.set):
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
-from benchmark.commands.options import add_out, add_selection, add_table_options, asked_settings
+from benchmark.commands.options import add_list, add_out, add_selection, add_table_options, asked_settings
 from benchmark.paper.assemble import MAKERS, assemble_paper
 from benchmark.report.update import Parts, make_parts, try_report
 from benchmark.store.store import Store
@@ -22,9 +22,7 @@ Manifests = dict[str, dict[str, Any]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
-    parser.add_argument(
-        "--paper", nargs="+", metavar="NAME", help="published tables of this folder by name, or 'all' (see: paper)"
-    )
+    add_list(parser, "--paper", "NAME", "published tables of this folder by name, or 'all' (see: paper)")
     add_table_options(parser)
     add_out(parser, "tables and report")
 

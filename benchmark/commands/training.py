@@ -5,48 +5,50 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmark.base.files import say
 from benchmark.base.limits import Within
 from benchmark.base.signals import EXIT_INTERRUPTED
-from benchmark.base.units import counted
-from benchmark.commands.dry_run import needs_data, simulated_devices
-from benchmark.commands.options import Arguments, amount, folders_of, speed_settings, whole
+from benchmark.base.units import bytes_from_text, counted
+from benchmark.commands.dry_run import add_plan, needs_data, simulated_devices
+from benchmark.commands.options import Arguments, add_count, add_speed, folders_of, refusing, speed_settings
 from benchmark.jobs.suite import Suite, in_line
+from benchmark.paper.assemble import MAKERS
+from benchmark.report.update import make_parts, try_report
 from benchmark.store.store import Store
+from benchmark.tables.render.write import write_paper_table, write_tables
 
 if TYPE_CHECKING:
     from benchmark.jobs.job import Methods
     from benchmark.launch.suites import SuiteMaker
 
-MOST_WORKERS = 1024
+WRITERS = {"task": write_tables, "paper": write_paper_table}
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
+    """Add the options that all commands that train have, in groups."""
+    add_speed(parser)
+    add_plan(parser)
     add_placing(parser.add_argument_group("where jobs run (no result depends on it)"))
     add_keeping(parser.add_argument_group("what is kept"))
     group = parser.add_argument_group("how the run goes")
-    group.add_argument(
-        "--retries",
-        type=whole(Within(0, 100, "what dies so often does not come to an end")),
-        default=1,
-        metavar="N",
-        help="how often to try a job again whose process died, e.g. for lack of memory (default: 1)",
-    )
+    again = "how often to try a job again whose process died, e.g. for lack of memory (default: 1)"
+    add_count(group, "--retries", Within(0, 100, "what dies so often does not come to an end"), again, default=1)
     group.add_argument(
         "--redo-stale",
         action="store_true",
         help="do finished jobs again that another version of the code or of torch has made; without it they are used, "
         "and the tables say so",
     )
-    group.add_argument(
+    add_count(
+        group,
         "--max-steps",
-        type=whole(Within(1, 10**6, "it is for a try; leave it out to train")),
-        default=0,
-        metavar="N",
-        help="only a few steps and evaluation batches of each job, and one seed unless you name some, to try a "
+        Within(1, 10**6, "it is for a try; leave it out to train"),
+        "only a few steps and evaluation batches of each job, and one seed unless you name some, to try a "
         "configuration; never tabulated",
+        default=0,
     )
     group.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
     volume = group.add_mutually_exclusive_group()
@@ -55,19 +57,19 @@ def add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def add_placing(parser: Arguments) -> None:
-    """Where jobs run, and how many at a time."""
+    """Add the options of where jobs run, how many at a time, and how many on a GPU."""
     parser.add_argument(
         "--data-budget",
-        type=amount,
+        type=refusing(bytes_from_text),
         metavar="SIZE",
         help="images up to this size, e.g. 4GB, stay on the device during a job, the rest is streamed; results do not "
         "depend on it (default: half of the device's free memory, shared by its jobs)",
     )
-    parser.add_argument(
+    add_count(
+        parser,
         "--workers",
-        type=whole(Within(0, MOST_WORKERS, "no machine holds so many processes")),
-        metavar="N",
-        help="jobs at a time, each in a process of its own (default: one per GPU, or one per core); 0: one after the "
+        Within(0, 1024, "no machine holds so many processes"),
+        "jobs at a time, each in a process of its own (default: one per GPU, or one per core); 0: one after the "
         "other in this process, for a debugger; results do not depend on it",
     )
     parser.add_argument(
@@ -78,30 +80,20 @@ def add_placing(parser: Arguments) -> None:
         help="run the jobs on Ray: one of its own on this machine, or the cluster at ADDRESS (auto: the one that this "
         "machine belongs to; ray://HOST:10001: another); results do not depend on it (see docs/cluster.md)",
     )
-    add_sharing(parser)
-
-
-def add_sharing(parser: Arguments) -> None:
-    """Several jobs on a GPU, or several GPUs for a job."""
-    parser.add_argument(
-        "--jobs-per-device",
-        type=whole(Within(1, 64, "no GPU holds so many processes")),
-        default=1,
-        metavar="N",
-        help="jobs that share a GPU, where one is too small to fill it (default: 1)",
-    )
-    parser.add_argument(
+    share = "jobs that share a GPU, where one is too small to fill it (default: 1)"
+    add_count(parser, "--jobs-per-device", Within(1, 64, "no GPU holds so many processes"), share, default=1)
+    add_count(
+        parser,
         "--gpus-per-job",
-        type=whole(Within(1, 64, "no machine has more GPUs")),
-        default=1,
-        metavar="N",
-        help="train each job on N GPUs (on the CPU: in N processes); batch and learning rate stay those of the task "
+        Within(1, 64, "no machine has more GPUs"),
+        "train each job on N GPUs (on the CPU: in N processes); batch and learning rate stay those of the task "
         "(default: 1)",
+        default=1,
     )
 
 
 def add_keeping(parser: Arguments) -> None:
-    """What is shared between jobs, and what stays when they are done."""
+    """Add the options of what jobs share, and of what stays when they are done."""
     parser.add_argument("--keep-weights", action="store_true", help="keep the final checkpoint of each job")
     parser.add_argument(
         "--no-shared-warmup",
@@ -121,7 +113,7 @@ def add_keeping(parser: Arguments) -> None:
     )
 
 
-def suite_maker(arguments: argparse.Namespace, methods: "Methods", seeds: Sequence[int] | None) -> "SuiteMaker":
+def suite_maker(arguments: argparse.Namespace, methods: "Methods", seeds: Sequence[int]) -> "SuiteMaker":
     """Return what makes the suites of a command, from its options."""
     from benchmark.launch.suites import SuiteMaker
 
@@ -131,7 +123,7 @@ def suite_maker(arguments: argparse.Namespace, methods: "Methods", seeds: Sequen
         "cpu" if arguments.ray else arguments.device,  # a cluster's machines are their own
         tuple(getattr(arguments, "set", ())),
         speed_settings(arguments),
-        tuple(seeds or ()),
+        tuple(seeds),
         arguments.max_steps,
         lambda task: needs_data(task.name, arguments),
         arguments.quiet,
@@ -144,8 +136,8 @@ def plan_or_train(
     arguments: argparse.Namespace,
     methods: "Methods",
     *,
-    noting: AbstractContextManager[Any] | None = None,
-    finish: Callable[[], None] = lambda: None,
+    noting: AbstractContextManager[Any],
+    finish: Callable[[], None],
 ) -> int:
     """Show the plan of some suites, or train what is missing of them; return the exit code.
 
@@ -155,15 +147,15 @@ def plan_or_train(
     from benchmark.forecast.long_plans import long_plan_warnings
     from benchmark.launch.grid import Grid, GridOptions, check_writable, devices_for
 
-    folders = folders_of(arguments)
     if arguments.dry_run:
         return show_plan(suites, store, arguments, methods)
     options = GridOptions(**{field.name: getattr(arguments, field.name) for field in fields(GridOptions)})
     devices = devices_for(suites, options, methods)
     check_writable(store, options)
-    grid = Grid(in_line(job for suite in suites for job in suite.jobs()), store, folders, methods, devices, options)
+    jobs = in_line(job for suite in suites for job in suite.jobs())
+    grid = Grid(jobs, store, folders_of(arguments), methods, devices, options)
     is_try = bool(options.max_steps)
-    with noting if noting and not is_try else nullcontext():
+    with nullcontext() if is_try else noting:
         grid.prepare()
         if devices and not (is_try or options.quiet):
             for line in long_plan_warnings(suites, store, devices, share=options.share_warmups):
@@ -193,3 +185,12 @@ def show_plan(suites: Sequence[Suite], store: Store, arguments: argparse.Namespa
     plan = make_plan(suites, store, options, methods, folders_of(arguments))
     print(json.dumps(plan.described, indent=1) if arguments.json else plan.text())
     return EXIT_INTERRUPTED if plan.cut_short else 0
+
+
+def write_results(
+    kind: str, manifests: Sequence[dict[str, Any]], store: Store, *, show: bool
+) -> tuple[list[Path], str]:
+    """Write the tables of some manifests, and the page. Return the files of the tables, and a line about the page."""
+    shown = [MAKERS[kind](manifest, store) for manifest in manifests]
+    paths = [path for each in shown for path in WRITERS[kind](each, store.root, show=show)]
+    return paths, try_report(store, MAKERS, make_parts(kind, manifests, shown, store))

@@ -2,17 +2,9 @@
 
 import argparse
 
-from benchmark.commands.dry_run import add_plan, check_plan
-from benchmark.commands.options import (
-    MakeRegistry,
-    add_data_folders,
-    add_device,
-    add_plugins,
-    add_results,
-    add_set,
-    add_speed,
-    num_seeds,
-)
+from benchmark.base.limits import SEEDS
+from benchmark.commands import options
+from benchmark.commands.dry_run import check_plan
 from benchmark.commands.training import add_training, plan_or_train, suite_maker
 from benchmark.store.store import Store
 
@@ -22,27 +14,24 @@ HELP = "search the settings of a method on held-out training images"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="a task by name or file; its [tune] tables are the grids")
     parser.add_argument("method", metavar="METHOD", help="the method by its label (see: list)")
-    parser.add_argument(
+    options.add_repeatable(
+        parser,
         "--grid",
-        action="append",
-        default=[],
-        metavar="FIELD=V,V",
-        help="values to try instead of the task's grid, of the method's settings or of the task's fields, e.g. "
+        "FIELD=V,V",
+        "values to try instead of the task's grid, of the method's settings or of the task's fields, e.g. "
         "weight=0.1,1 or optimizer.lr=0.1,0.05 (repeatable; all combinations)",
     )
-    add_set(parser)
+    options.add_set(parser)
     seeds = "seeds 0..N-1 of each trial, whose mean counts (default: 1)"
-    parser.add_argument("--seeds", type=num_seeds, default=1, metavar="N", help=seeds)
-    add_results(parser)
-    add_plugins(parser)
-    add_device(parser)
-    add_data_folders(parser)
-    add_speed(parser)
-    add_plan(parser)
+    options.add_count(parser, "--seeds", SEEDS, seeds, default=1)
+    options.add_results(parser)
+    options.add_plugins(parser)
+    options.add_device(parser)
+    options.add_data_folders(parser)
     add_training(parser)
 
 
-def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
+def run(arguments: argparse.Namespace, make_registry: options.MakeRegistry) -> int:
     from benchmark.launch.suites import search_suite
     from benchmark.tune.ledger_files import LedgerFiles
 
