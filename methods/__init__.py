@@ -47,23 +47,23 @@ class Registry:
         return next((plugin for plugin in self.plugins if plugin.stem == name), None)
 
     def source_hash(self, name: str) -> str | None:
-        """Identifies what a user's own code does; built-in methods are identified by their config alone."""
+        """Return the hash of what a user's own code does, or None: the config alone identifies a built-in method."""
         plugin = self.plugin(name)
         return None if plugin is None else hashlib.sha256(essence(plugin.read_bytes()).encode()).hexdigest()
 
     def bytes_hash(self, name: str) -> str | None:
-        """What identified it as long as comments and layout counted: older results still go by it."""
+        """Return the hash of the file with its comments and layout: older results still go by it."""
         plugin = self.plugin(name)
         return None if plugin is None else hashlib.sha256(plugin.read_bytes()).hexdigest()
 
     def code_hash(self, name: str) -> str:
-        """Tells a change of what a method does, be it in its own file or in a shared part."""
+        """Return a hash that changes with what a method does, be it in its own file or in a shared part."""
         plugin = self.plugin(name)
         return built_in_hash(name) if plugin is None else code_hash(sources(plugin))
 
 
 def sources(path: Path) -> Iterator[bytes]:
-    """A file, and those of this folder that it imports, at any depth; in the order of their names."""
+    """Return a file and those of this folder that it imports, at any depth, in the order of their names."""
     found: dict[Path, bytes] = {}
     to_read = [path]
     while to_read:
@@ -75,7 +75,7 @@ def sources(path: Path) -> Iterator[bytes]:
 
 
 def imported(source: bytes) -> Iterator[str]:
-    """Modules of this folder, in whatever way they are named."""
+    """Yield the modules of this folder that a program imports, in whatever way it names them."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name.removeprefix(f"{__name__}.") for alias in node.names)
@@ -110,7 +110,7 @@ def load_plugin(path: Path, source: bytes) -> type[Contestant]:
 
 
 def checked(found: object, where: str) -> type[Contestant]:
-    """The class a method's file ends with, if it declares what the core asks for."""
+    """Return the class that a method's file ends with; raise an error if it lacks what the core asks for."""
     if not (isinstance(found, type) and issubclass(found, (Method, Derived))):
         raise UserError(
             f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method (or Derived)"
@@ -133,7 +133,7 @@ def checked(found: object, where: str) -> type[Contestant]:
 
 
 def needed_fields(found: type[Contestant]) -> Iterator[tuple[str, str]]:
-    """Config fields that the core reads or sets because of a declaration."""
+    """Yield what a class declares, with the field of its Config that the core then reads or sets."""
     if issubclass(found, Method) and found.warmup is not None:
         yield "a warm-up", "warmup_epochs"
     if issubclass(found, Method) and found.one_per_coverage is not None:

@@ -22,5 +22,5 @@ class AbstentionMethod(Method):
 
 
 def abstention_mass(outputs: Tensor) -> Tensor:
-    """Mean p_{k+1}: near 1 the network abstains from everything, at 0 the output is unused."""
+    """Return the mean p_{k+1}: near 1 the network abstains from everything, at 0 the output is unused."""
     return torch.softmax(outputs.detach(), dim=1)[:, -1].mean()

@@ -28,13 +28,13 @@ Contrast = Callable[[Tensor, Tensor, Tensor, Keys, Keys, float], Tensor]
 
 
 def paper_pair_loss(positive: Tensor, negatives: Sequence[Tensor], temperature: float) -> Tensor:
-    """log(e^{s_p/τ} + Σ_n e^{s_n/τ}) − s_p/τ = softplus(logsumexp_n(s_n/τ) − s_p/τ) for each (anchor, positive)."""
+    """Return log(e^{s_p/τ} + Σ_n e^{s_n/τ}) − s_p/τ = softplus(logsumexp_n(s_n/τ) − s_p/τ) per (anchor, positive)."""
     log_sums = torch.stack([similar.logsumexp(1, keepdim=True) for similar in negatives])
     return softplus(log_sums.logsumexp(0) - positive)
 
 
 def released_pair_loss(positive: Tensor, negatives: Sequence[Tensor], temperature: float) -> Tensor:
-    """What the public code computes: s_p is not divided by τ, and the maximum it subtracts is not restored.
+    """Return the loss of the public code: s_p is not divided by τ, and the maximum it subtracts is not restored.
 
     (τ/0.1) · [ paper − s_p − max(0, (max_n s_n − s_p)/τ) ]; may be negative.
     """
@@ -44,7 +44,7 @@ def released_pair_loss(positive: Tensor, negatives: Sequence[Tensor], temperatur
 
 
 def filed_under(labels: Tensor, negatives: Keys) -> Tensor:
-    """N(y): wrongly classified images that were called y."""
+    """Return N(y): which wrongly classified images were called y."""
     return labels[:, None] == negatives.predicted
 
 
@@ -58,7 +58,7 @@ def of_other_classes(labels: Tensor, keys: Keys, by: str) -> Tensor:
 
 
 def own_and_others(labels: Tensor, positives: Keys, negatives: Keys, queues: tuple[bool, bool], by: str) -> Masks:
-    """N₂(y): N(y) and the queued images of other classes."""
+    """Return N₂(y): N(y) and the queued images of other classes."""
     own = filed_under(labels, negatives)
     in_p = of_other_classes(labels, positives, by) if queues[0] else None
     return in_p, own | of_other_classes(labels, negatives, by) if queues[1] else own
@@ -72,7 +72,7 @@ def random_others(
     by: str,
     count: Callable[[Tensor], Tensor],
 ) -> Masks:
-    """N₃(y): a random draw from the queued images of other classes without N(y)."""
+    """Return N₃(y): a random draw from the queued images of other classes without N(y)."""
     own = filed_under(labels, negatives)
     allowed_p = of_other_classes(labels, positives, by) & queues[0]
     allowed_n = of_other_classes(labels, negatives, by) & ~own & queues[1]
@@ -84,13 +84,13 @@ def random_others(
 
 
 def allowed_up_to(number: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """A queue's numbers in order, and how many allowed entries of it have drawn up to each, for each anchor."""
+    """Return a queue's numbers in order, and for each anchor how many allowed entries drew up to each of them."""
     ordered, order = number.sort()
     return ordered, allowed.index_select(1, order).cumsum(1, dtype=torch.int32)
 
 
 def place_in_draw(number: Tensor, counts: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """How many allowed entries of all queues have drawn a number up to this one, for each anchor."""
+    """Return how many allowed entries of all queues have drawn a number up to this one, for each anchor."""
     place = torch.zeros((), dtype=torch.int32, device=number.device)
     for ordered, up_to in counts:
         entries = torch.searchsorted(ordered, number, right=True)
@@ -116,7 +116,7 @@ def csc_loss(
     pair_loss: PairLoss = paper_pair_loss,
     rule: Rule = own_negatives,
 ) -> Tensor:
-    """weight_i · (1/|P(y_i)|) · Σ_{p∈P(y_i)} pair_loss(s_ip/τ, s_in/τ) per anchor; 0 where P(y_i) is empty.
+    """Return weight_i · (1/|P(y_i)|) · Σ_{p∈P(y_i)} pair_loss(s_ip/τ, s_in/τ) per anchor; 0 where P(y_i) is empty.
 
     P(y): rightly classified images of class y. The rule says which images are negatives.
     """
@@ -137,7 +137,7 @@ def supcon_loss(
     temperature: float,
     queues: tuple[bool, bool] = (True, True),
 ) -> Tensor:
-    """weight_i · [ log Σ_a e^{s_a/τ} − (1/|P|) Σ_{p∈P} s_p/τ ]: P the images of the anchor's class, a all images.
+    """Return weight_i · [ log Σ_a e^{s_a/τ} − (1/|P|) Σ_{p∈P} s_p/τ ]; P: images of the anchor's class, a: all images.
 
     An anchor's own earlier key may be among them; it is not told apart from other images of its class.
     """
@@ -152,12 +152,12 @@ def supcon_loss(
 
 
 def softmax_response(outputs: Tensor, num_classes: int) -> Tensor:
-    """SR = max_j p_j over the classes, detached: it weighs an anchor and is not trained."""
+    """Return SR = max_j p_j over the classes, detached: it weighs an anchor and is not trained."""
     return torch.softmax(outputs[:, :num_classes].detach(), 1).amax(1)
 
 
 def largest_output(outputs: Tensor, num_classes: int) -> Tensor:
-    """The public code of the combination: the abstention output takes part."""
+    """Return max_j p_j over all outputs, the abstention too, as in the public code of the combination."""
     return torch.softmax(outputs.detach(), 1).amax(1)
 
 
@@ -228,7 +228,7 @@ class ContrastConfig:
         check(fits, "loss_form = 'released' has no meaning with negatives = 'supcon'")
 
     def contrast(self) -> Contrast:
-        """The loss these settings select."""
+        """Return the loss that these settings select."""
         queues, by = QUEUES[self.other_queues], self.other_class
         rules: dict[str, Rule] = {
             "own": own_negatives,

@@ -10,7 +10,7 @@ from benchmark.interface import Combination, Derived, Evidence, Floats, Predicti
 
 
 def log_mean_probability(logits: Sequence[Floats]) -> Floats:
-    """log( (1/M) Σ_m softmax(u_m) ): logits whose softmax is the mean probability."""
+    """Return log( (1/M) Σ_m softmax(u_m) ): logits whose softmax is the mean probability."""
     log_p = log_softmax(np.asarray(logits, np.float64), axis=2)
     return np.asarray(logsumexp(log_p, axis=0) - np.log(len(logits)))
 

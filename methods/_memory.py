@@ -52,12 +52,12 @@ class ContrastiveMemory(nn.Module):
         self.anchors, self.weighting = ANCHORS[config.anchors], WEIGHTS[config.weighting]
 
     def rest(self, *_: object) -> None:
-        """Between epochs, where reading a value costs nothing: frozen queues that are full need no more keys."""
+        """Take no more keys once frozen queues are full. Called between epochs, where reading a value costs nothing."""
         self.resting = self.config.queue_policy in FROZEN and bool(self.full())
         self.at_rest.fill_(self.resting)
 
     def rest_as_saved(self, keys: Any) -> None:
-        """Queues that became full within the epoch rest at its end; what was saved before this was, was saved there."""
+        """Rest as the loaded state says. An old one without `at_rest` was saved between epochs, where `rest` is due."""
         absent = [name for name in keys.missing_keys if name.endswith("at_rest")]
         for name in absent:
             keys.missing_keys.remove(name)
@@ -66,13 +66,13 @@ class ContrastiveMemory(nn.Module):
         self.resting = bool(self.at_rest)
 
     def active(self, progress: Progress) -> Tensor:
-        """The loss waits until both queues have been filled once, and for its epoch."""
+        """Return 1 where both queues have been filled once and the loss has reached its epoch, else 0."""
         return self.full() * float(progress.epoch >= self.config.warmup_epochs + self.config.fill_epochs)
 
     def loss(
         self, outputs: Tensor, features: Tensor, labels: Tensor, progress: Progress
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """w · mean contrastive loss, 0 until it starts, and its logs."""
+        """Return w · mean contrastive loss, 0 until it starts, and its logs."""
         predicted = outputs[:, : self.num_classes].detach().argmax(1)
         weight = self.weighting(outputs, self.num_classes) * self.anchors(predicted, labels)
         keys = self.positives.keys(), self.negatives.keys()
@@ -101,14 +101,13 @@ class ContrastiveMemory(nn.Module):
             torch._foreach_copy_(aim, now)
 
     def _apply(self, *arguments: Any, **options: Any) -> Self:
-        """Moving to a device may replace parameters: those listed before are forgotten."""
+        """Forget the listed parameters: moving to a device may replace them."""
         self.listed = None
         super()._apply(*arguments, **options)  # type: ignore[no-untyped-call]
         return self
 
     def lists(self, network: nn.Module) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """The parameters of key encoder, network and what the key encoder moves towards, listed once: to collect them
-        costs time in every step."""
+        """Return the parameters of key encoder, network and the encoder's aim. Listing them in every step is slow."""
         if self.listed is None:
             aim = network if self.before is None else self.before
             self.listed = [*self.key.parameters()], [*network.parameters()], [*aim.parameters()]

@@ -69,18 +69,18 @@ class FeatureQueue(nn.Module):
 
 
 def momentum_copy(network: nn.Module) -> nn.Module:
-    """The key encoder: a copy, never a view, of the network. No optimiser sees it."""
+    """Return the key encoder: a copy, never a view, of the network. No optimiser sees it."""
     return copy.deepcopy(network).requires_grad_(False)
 
 
 def move_towards(key: Sequence[Tensor], network: Sequence[Tensor], momentum: float) -> None:
-    """θ_key ← q·θ_key + (1−q)·θ. BatchNorm statistics stay the key encoder's own."""
+    """Set θ_key ← q·θ_key + (1−q)·θ. BatchNorm statistics stay the key encoder's own."""
     with torch.no_grad():
         torch._foreach_lerp_([*key], [*network], 1 - momentum)
 
 
 def distance(key: nn.Module, network: nn.Module) -> Tensor:
-    """‖θ_key − θ‖ / ‖θ‖."""
+    """Return ‖θ_key − θ‖ / ‖θ‖."""
     theirs = [p.detach() for p in network.parameters()]
     gaps = torch._foreach_sub(list(key.parameters()), theirs)
     gap, size = (torch.stack(torch._foreach_norm(list(tensors))).square().sum() for tensors in (gaps, theirs))
@@ -88,13 +88,13 @@ def distance(key: nn.Module, network: nn.Module) -> Tensor:
 
 
 def copy_statistics(key: nn.Module, network: nn.Module) -> None:
-    """A key encoder in evaluation mode normalises with the trained network's running statistics."""
+    """Copy the trained network's running statistics, with which a key encoder in evaluation mode normalises."""
     for mine, theirs in zip(key.buffers(), network.buffers(), strict=True):
         mine.copy_(theirs)
 
 
 def leave_statistics(key: nn.Module, network: nn.Module) -> None:
-    """In training mode the key encoder normalises with the statistics of the batch."""
+    """Do nothing: in training mode the key encoder normalises with the statistics of the batch."""
 
 
 def momentum_every_step(momentum: float, progress: Progress, start: int) -> float:
@@ -102,7 +102,7 @@ def momentum_every_step(momentum: float, progress: Progress, start: int) -> floa
 
 
 def momentum_every_epoch(momentum: float, progress: Progress, start: int) -> float:
-    """The public code: key encoder and network share their weights in the first epoch, then move once per epoch."""
+    """Return the public code's: the encoder shares the weights in the first epoch, then moves once per epoch."""
     if progress.epoch == start:
         return 0.0
     return momentum if progress.step == progress.num_steps - 1 else 1.0

@@ -13,17 +13,17 @@ from methods._probabilities import confidence, correctness, label_log_probabilit
 
 
 def adafocal_loss(logits: Tensor, labels: Tensor, gamma: Tensor) -> Tensor:
-    """−(1 − s·p_y)^|γ| ln p_y per sample, s the sign of γ: focal above 0, inverse focal below."""
+    """Return −(1 − s·p_y)^|γ| ln p_y per sample, s the sign of γ: focal above 0, inverse focal below."""
     log_p = label_log_probability(logits, labels)
     log_base = torch.where(gamma > 0, other_log_probability(logits, labels), torch.log1p(log_p.exp()))
     return -torch.exp(gamma.abs() * log_base) * log_p
 
 
 def interpolated_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Mean confidence − accuracy of the bins (lower, upper] (0 if empty), and the edges between them: the public code.
+    """Return mean confidence − accuracy of the bins (lower, upper] (0 if empty), and the edges between them.
 
-    Edge b is the confidence at place b·n/bins in order, interpolated. Ties stay together, so bins may be empty or of
-    unequal mass, and the least confident images are in none.
+    As in the public code, edge b is the confidence at place b·n/bins in order, interpolated. Ties stay together, so
+    bins may be empty or of unequal mass, and the least confident images are in none.
     """
     ordered, last = confidence.sort().values, len(confidence) - 1
     places = [min(b * len(confidence) / bins, last) for b in range(bins + 1)]
@@ -36,7 +36,7 @@ def interpolated_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[T
 
 
 def split_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """The same of bins of equal mass, which part ties by their order, and the midpoints between neighbouring bins.
+    """Return the same of bins of equal mass, which part ties by their order, and the midpoints between neighbours.
 
     With fewer images than bins the last bins are empty and begin where the confidences end.
     """
@@ -51,7 +51,7 @@ def split_bins(confidence: Tensor, correct: Tensor, bins: int) -> tuple[Tensor, 
 def updated_gammas(
     gammas: Tensor, gaps: Tensor, rate: float, threshold: float, lowest: float, highest: float
 ) -> Tensor:
-    """γ·e^{s·λ·gap}, s the sign of γ; where |γ| falls below the threshold, focal and inverse focal change places."""
+    """Return γ·e^{s·λ·gap}, s the sign of γ; below the threshold, focal and inverse focal change places."""
     side = 2 * (gammas > 0).to(gammas.dtype) - 1
     moved = gammas * torch.exp(side * rate * gaps)
     return torch.where(moved.abs() < threshold, -side * threshold, moved).clamp(lowest, highest)

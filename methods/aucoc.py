@@ -16,7 +16,7 @@ SMALLEST_AREA = 1e-12
 
 
 def precise(values: Tensor) -> Tensor:
-    """float64, or float32 on the one device without: differences of nearly equal normal integrals need the digits."""
+    """Return float64, or float32 on the one device without: differences of nearly equal integrals need the digits."""
     return values.to(torch.float32 if values.device.type == "mps" else torch.float64)
 
 
@@ -25,13 +25,13 @@ def normal_cdf(x: Tensor) -> Tensor:
 
 
 def bandwidth(r: Tensor) -> Tensor:
-    """Scott's rule h² = N^{−2/5}·var(r), floored: a saturated batch has no variance."""
+    """Return h of Scott's rule h² = N^{−2/5}·var(r), floored: a saturated batch has no variance."""
     variance = (r - r.mean()).square().sum() / max(len(r) - 1, 1)
     return (variance / math.pow(len(r), 0.4)).sqrt().clamp(min=SMALLEST_BANDWIDTH)
 
 
 def curve(r: Tensor, q: Tensor, rho: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Share deferred τ_k and accuracy on the rest a_k at each threshold ρ_k, and ∂a_k/∂q_n; all by kernel density.
+    """Return the share deferred τ_k, the accuracy on the rest a_k and ∂a_k/∂q_n at each ρ_k, by kernel density.
 
     τ = (1/N) Σ_n [Φ((ρ−r_n)/h) − Φ(−r_n/h)],  a = (1/N) Σ_n q_n [Φ((1−r_n)/h) − Φ((ρ−r_n)/h)] / (1−τ)
     """
@@ -42,7 +42,7 @@ def curve(r: Tensor, q: Tensor, rho: Tensor, h: Tensor) -> tuple[Tensor, Tensor,
 
 
 def accuracy_slope(r: Tensor, q: Tensor, rho: Tensor, h: Tensor, tau: Tensor) -> Tensor:
-    """∂a_k/∂r_n where ρ_k moves so that τ_k stays: the w_k term, which plain autograd lacks.
+    """Return ∂a_k/∂r_n where ρ_k moves so that τ_k stays: the w_k term, which plain autograd lacks.
 
     −{q_n[φ̂(1−r_n) − φ̂(ρ_k−r_n)] + w_k[φ̂(ρ_k−r_n) − φ̂(r_n)]} / (√(2π)·h·N·(1−τ_k)),  φ̂(x) = e^{−x²/2h²}
     """
@@ -53,7 +53,7 @@ def accuracy_slope(r: Tensor, q: Tensor, rho: Tensor, h: Tensor, tau: Tensor) ->
 
 
 def loss_and_gradients(r: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """L = −ln A, ∂L/∂r and ∂L/∂q, with A = ½ Σ_k (a_k + a_{k−1})(τ_k − τ_{k−1}) from a_0 = τ_0 = 0.
+    """Return L = −ln A, ∂L/∂r and ∂L/∂q, with A = ½ Σ_k (a_k + a_{k−1})(τ_k − τ_{k−1}) from a_0 = τ_0 = 0.
 
     The bandwidth and the widths of the trapezoids are constants of the gradient.
     """

@@ -13,12 +13,12 @@ from methods.self_adaptive import SelfAdaptive
 
 
 def replaced(adaptive: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
-    """The paper: SAT+EM in the place of cross-entropy."""
+    """Return SAT+EM, which takes the place of cross-entropy (as in the paper)."""
     return adaptive
 
 
 def added(adaptive: Tensor, outputs: Tensor, labels: Tensor) -> Tensor:
-    """The public code: cross-entropy over all K+1 outputs stays, and SAT+EM is added."""
+    """Return cross-entropy over all K+1 outputs plus SAT+EM (as in the public code)."""
     return cross_entropy(outputs, labels) + adaptive
 
 
@@ -60,7 +60,7 @@ class ContrastWithSelfAdaption(ConfidenceAwareContrast, SelfAdaptive):
 
     @staticmethod
     def scores(prediction: Stored) -> dict[str, Confidence]:
-        """Which score ranks the combination, the paper does not say; SR first, as it ranks CCL-SC."""
+        """Return SR first, as it ranks CCL-SC; the paper does not say which score ranks the combination."""
         own, response = SelfAdaptive.scores(prediction).items()
         return dict([response, own])
 

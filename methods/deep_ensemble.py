@@ -12,7 +12,7 @@ FURTHER = 1_000_000
 
 
 def member_seeds(seed: int, size: int) -> list[int]:
-    """The run of the same seed and further ones that no other ensemble has."""
+    """Return the seed of the run itself, and further ones that no other ensemble has."""
     return [seed, *(FURTHER + 1000 * seed + index for index in range(1, size))]
 
 

@@ -12,7 +12,7 @@ from methods._probabilities import at_label
 
 
 def gambler_loss(outputs: Tensor, labels: Tensor, reward: float) -> Tensor:
-    """−log(p_y + p_{k+1}/o) per sample, as  logsumexp(u) − logaddexp(u_y, u_{k+1} − log o), which cannot underflow."""
+    """Return −log(p_y + p_{k+1}/o) per sample, from logarithms, so that nothing underflows."""
     bets = torch.logaddexp(at_label(outputs, labels), outputs[:, -1] - math.log(reward))
     return torch.logsumexp(outputs, 1) - bets
 

@@ -11,7 +11,7 @@ from methods._probabilities import label_log_probability, other_log_probability
 
 
 def focal_loss(logits: Tensor, labels: Tensor, gamma: Tensor) -> Tensor:
-    """−(1−p_y)^γ ln p_y per sample, the power as e^{γ ln(1−p_y)}: a plain power below 1 has no gradient at p_y = 1."""
+    """Return −(1−p_y)^γ ln p_y per sample. At p_y = 1 a plain power with γ < 1 has no gradient; e^{γ ln(1−p_y)} has."""
     return -torch.exp(gamma * other_log_probability(logits, labels)) * label_log_probability(logits, labels)
 
 
@@ -20,7 +20,7 @@ def fixed(p_label: Tensor, gamma: float) -> Tensor:
 
 
 def flsd53(p_label: Tensor, gamma: float) -> Tensor:
-    """γ = 5 where p_y < 0.2, else 3, whatever the configured gamma: both numbers are part of the rule."""
+    """Return γ = 5 where p_y < 0.2, else 3, whatever the configured gamma: both numbers are part of the rule."""
     return torch.where(p_label < 0.2, torch.full_like(p_label, 5), torch.full_like(p_label, 3))
 
 

@@ -30,17 +30,17 @@ class PassStatistics:
         self.count += 1
 
     def log_mean(self) -> Tensor:
-        """log p̄."""
+        """Return log p̄."""
         return self.log_sum - math.log(self.count)
 
     def variance(self) -> Tensor:
-        """Var_t p_ŷ of the class that the mean predicts."""
+        """Return Var_t p_ŷ of the class that the mean predicts."""
         predicted = self.log_mean().argmax(1, keepdim=True)
         mean, square = (total.gather(1, predicted)[:, 0] / self.count for total in (self.sum, self.square_sum))
         return (square - mean.square()).clamp(min=0)
 
     def mutual_information(self) -> Tensor:
-        """H(p̄) − mean_t H(p_t)."""
+        """Return H(p̄) − mean_t H(p_t)."""
         log_mean = self.log_mean()
         return (-(log_mean.exp() * log_mean).sum(1) - self.entropy_sum / self.count).clamp(min=0)
 
@@ -57,7 +57,7 @@ class MonteCarloDropout(Method):
         passes: Annotated[int, Within(1, 10_000, "each pass reads all test images")] = 100
 
     def predict(self, images: Tensor) -> Prediction[Tensor]:
-        """BatchNorm stays in evaluation mode; only dropout is random."""
+        """Return the mean of the passes. BatchNorm stays in evaluation mode; only dropout is random."""
         for layer in self.dropout_layers():
             layer.train()
         statistics = PassStatistics()
@@ -76,7 +76,7 @@ class MonteCarloDropout(Method):
 
     @staticmethod
     def scores(prediction: Stored) -> dict[str, Confidence]:
-        """Published for rejection is the negative variance (Geifman & El-Yaniv, NeurIPS 2017)."""
+        """Return the negative variance first, as published for rejection (Geifman & El-Yaniv, NeurIPS 2017)."""
         variance, information = (np.asarray(prediction.aux[n], np.float64) for n in ("variance", "mutual information"))
         return {
             "variance": -variance,

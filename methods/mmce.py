@@ -14,12 +14,12 @@ KERNEL_WIDTH = 0.4
 
 
 def laplacian_kernel(r: Tensor) -> Tensor:
-    """K_ij = e^{−|r_i − r_j| / 0.4}."""
+    """Return K_ij = e^{−|r_i − r_j| / 0.4}."""
     return torch.exp(-(r[:, None] - r).abs() / KERNEL_WIDTH)
 
 
 def mmce(weights: Tensor, kernel: Tensor) -> Tensor:
-    """sqrt(aᵀKa + 1e-10), and exactly 0 where no sample has a weight; the constant keeps the root's gradient finite.
+    """Return sqrt(aᵀKa + 1e-10), and exactly 0 where no sample has a weight; the constant keeps the gradient finite.
 
     The root is the paper's; public code takes none of the unweighted form.
     """
@@ -28,24 +28,24 @@ def mmce(weights: Tensor, kernel: Tensor) -> Tensor:
 
 
 def class_weights(r: Tensor, c: Tensor, power: int) -> Tensor:
-    """(1−r)/m^power of the m right samples, −r/n^power of the n wrong ones; all 0 unless there are both."""
+    """Return (1−r)/m^power of the m right samples, −r/n^power of the n wrong ones; all 0 unless there are both."""
     right, wrong = c.sum(), (1 - c).sum()
     both = (right > 0) & (wrong > 0)
     return both * (c * (1 - r) / right.clamp(min=1) ** power - (1 - c) * r / wrong.clamp(min=1) ** power)
 
 
 def once(r: Tensor, c: Tensor) -> Tensor:
-    """The paper's MMCE_w: the two means (1−r)/m and r/n."""
+    """Return the weights of the paper's MMCE_w: the two means (1−r)/m and r/n."""
     return class_weights(r, c, 1)
 
 
 def twice(r: Tensor, c: Tensor) -> Tensor:
-    """All public code divides the means by m and n once more; the published weight of 2 belongs to this form."""
+    """Return the weights of all public code, divided by m and n once more; the published weight of 2 is for these."""
     return class_weights(r, c, 2)
 
 
 def unweighted(r: Tensor, c: Tensor) -> Tensor:
-    """MMCE_m: (c−r)/N."""
+    """Return the weights of MMCE_m: (c−r)/N."""
     return (c - r) / len(r)
 
 

@@ -30,17 +30,17 @@ SMALLEST_COVERAGE = 1e-3
 
 
 def divided_risk(losses: Tensor, selection: Tensor) -> Tensor:
-    """The paper: Σ g_i ℓ_i / Σ g_i, the risk of what is kept."""
+    """Return Σ g_i ℓ_i / Σ g_i, the risk of what is kept (as in the paper)."""
     return (losses * selection).mean() / selection.mean().clamp(min=SMALLEST_COVERAGE)
 
 
 def undivided_risk(losses: Tensor, selection: Tensor) -> Tensor:
-    """The public code: mean g_i ℓ_i."""
+    """Return mean g_i ℓ_i (as in the public code)."""
     return (losses * selection).mean()
 
 
 def coverage_penalty(selection: Tensor, coverage: float) -> Tensor:
-    """max(0, c − mean g)²."""
+    """Return max(0, c − mean g)²."""
     return (coverage - selection.mean()).relu().square()
 
 
@@ -48,7 +48,7 @@ RISKS = {"paper": divided_risk, "released": undivided_risk}
 
 
 class Scale(nn.Module):
-    """Stands for a BatchNorm gain that begins small."""
+    """A division by 10, in the place of a BatchNorm gain that begins small."""
 
     def forward(self, hidden: Tensor) -> Tensor:
         return hidden / 10
@@ -96,7 +96,7 @@ class SelectiveNet(Method):
         return Step(loss, logs=logs)
 
     def inputs(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits, and what the selection and the auxiliary head read."""
+        """Return logits, and what the selection and the auxiliary head read."""
         network: Any = self.network
         if not self.config.head_dropout:
             logits, features = network(images)

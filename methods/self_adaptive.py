@@ -12,7 +12,7 @@ from methods._probabilities import at_label
 
 
 def updated_target(target: Tensor, class_logits: Tensor, labels: Tensor, momentum: float) -> Tensor:
-    """t ← m·t + (1−m)·p_y with p the softmax over the K classes, detached.
+    """Return the next target m·t + (1−m)·p_y with p the softmax over the K classes, detached.
 
     Only the label's entry of the soft target ever reaches the loss, so one number per sample is kept.
     """
@@ -21,19 +21,19 @@ def updated_target(target: Tensor, class_logits: Tensor, labels: Tensor, momentu
 
 
 def sat_loss(outputs: Tensor, labels: Tensor, target: Tensor) -> Tensor:
-    """−t log p_y − (1−t) log p_{k+1} per sample, p the softmax over all K+1 outputs."""
+    """Return −t log p_y − (1−t) log p_{k+1} per sample, p the softmax over all K+1 outputs."""
     log_p = torch.log_softmax(outputs, 1)
     return -target * at_label(log_p, labels) - (1 - target) * log_p[:, -1]
 
 
 def entropy(class_logits: Tensor) -> Tensor:
-    """H(p) = −Σ_j p_j log p_j per sample."""
+    """Return H(p) = −Σ_j p_j log p_j per sample."""
     log_p = torch.log_softmax(class_logits, 1)
     return -(log_p.exp() * log_p).sum(1)
 
 
 def released_entropy(class_logits: Tensor) -> Tensor:
-    """−Σ_j p_j u_j, what the public code minimises: H(p) − logsumexp(u), unbounded below."""
+    """Return −Σ_j p_j u_j, what the public code minimises: H(p) − logsumexp(u), unbounded below."""
     return -(torch.softmax(class_logits, 1) * class_logits).sum(1)
 
 

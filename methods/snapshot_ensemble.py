@@ -9,7 +9,7 @@ from methods._ensembles import Ensemble
 
 
 def cycle_ends(num_epochs: int, cycles: int) -> list[int]:
-    """Epochs after which the rate has fallen to zero."""
+    """Return the epochs after which the rate has fallen to zero."""
     if num_epochs % cycles:
         raise ValueError(f"cycles = {cycles} must divide epochs = {num_epochs}, so that the last one is whole")
     length = num_epochs // cycles

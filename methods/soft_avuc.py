@@ -14,19 +14,19 @@ from methods._probabilities import correctness
 
 
 def mixed_entropy(logits: Tensor) -> Tensor:
-    """H = −Σ_j p̃_j ln p̃_j with p̃ = (1−1e-5)·p + 1e-5/K, in nats."""
+    """Return H = −Σ_j p̃_j ln p̃_j with p̃ = (1−1e-5)·p + 1e-5/K, in nats."""
     p = (1 - 1e-5) * torch.softmax(logits, 1) + 1e-5 / logits.shape[1]
     return -(p * p.log()).sum(1)
 
 
 def uncertain(e: Tensor, threshold: float, temperature: float) -> Tensor:
-    """t = σ((1/T)·ln[e(1−κ) / ((1−e)κ)]), ½ at e = κ; rounding takes e beyond 1, where the logarithm ends."""
+    """Return t = σ((1/T)·ln[e(1−κ) / ((1−e)κ)]), ½ at e = κ; rounding takes e beyond 1, where the logarithm ends."""
     e = e.clamp(1e-6, 1 - 1e-6)
     return torch.sigmoid((e.log() - torch.log1p(-e) - math.log(threshold / (1 - threshold))) / temperature)
 
 
 def soft_counts(t: Tensor, entropy: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """n_ac, n_au, n_ic, n_iu: (accurate or inaccurate) × (certain or uncertain).
+    """Return n_ac, n_au, n_ic, n_iu: (accurate or inaccurate) × (certain or uncertain).
 
     tanh takes the entropy in nats, not the share that t is made of.
     """
@@ -35,7 +35,7 @@ def soft_counts(t: Tensor, entropy: Tensor, c: Tensor) -> tuple[Tensor, Tensor, 
 
 
 def soft_avuc(n_ac: Tensor, n_au: Tensor, n_ic: Tensor, n_iu: Tensor) -> Tensor:
-    """ln(1 + (n_au + n_ic) / (n_ac + n_iu))."""
+    """Return ln(1 + (n_au + n_ic) / (n_ac + n_iu))."""
     return torch.log1p((n_au + n_ic) / (n_ac + n_iu).clamp(min=1e-5))
 
 

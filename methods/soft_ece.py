@@ -12,13 +12,13 @@ from methods._probabilities import confidence, correctness
 
 
 def memberships(r: Tensor, lowest: float, bins: int, temperature: float) -> Tensor:
-    """u_b(r) = softmax_b(−(r − ξ_b)²/T) for a column of confidences, ξ_b the middles of equal bins of [lowest, 1]."""
+    """Return u_b(r) = softmax_b(−(r − ξ_b)²/T) for a column r, ξ_b the middles of equal bins of [lowest, 1]."""
     middles = lowest + (1 - lowest) * (torch.arange(bins, dtype=r.dtype, device=r.device) + 0.5) / bins
     return torch.softmax(-((r - middles) ** 2) / temperature, 1)
 
 
 def binned(logits: Tensor, labels: Tensor, bins: int, temperature: float, norm: float) -> Tensor:
-    """(Σ_b S_b/N · |C_b − A_b|^p + 1e-10)^{1/p}: mean confidence against accuracy, bins weighed by their mass S_b.
+    """Return (Σ_b S_b/N · |C_b − A_b|^p + 1e-10)^{1/p}: mean confidence against accuracy of bins of mass S_b.
 
     Without the constant the root has no finite gradient at 0.
     """
@@ -29,7 +29,7 @@ def binned(logits: Tensor, labels: Tensor, bins: int, temperature: float, norm: 
 
 
 def label_binned(logits: Tensor, labels: Tensor, bins: int, temperature: float, norm: float) -> Tensor:
-    """(1/N) Σ_i Σ_b u_b(r_i) |A_b − r_i|^p with bins from 1/K: each confidence against its bins' accuracy.
+    """Return (1/N) Σ_i Σ_b u_b(r_i) |A_b − r_i|^p with bins from 1/K: each confidence against its bins' accuracy.
 
     No root, as the released code returns it. The trace of every sample in every bin leaves none empty.
     """
@@ -40,7 +40,7 @@ def label_binned(logits: Tensor, labels: Tensor, bins: int, temperature: float, 
 
 
 def no_gradient(logits: Tensor, labels: Tensor, bins: int, temperature: float, norm: float) -> Tensor:
-    """The defect of a public re-implementation, kept to reproduce its results: nothing trains but the cross-entropy."""
+    """Return `binned` without its gradient, a defect of a public re-implementation, kept to reproduce its results."""
     return binned(logits, labels, bins, temperature, norm).detach()
 
 

@@ -15,7 +15,7 @@ COLDEST, HOTTEST = 0.01, 100.0
 
 
 def fitted_temperature(logits: Floats, labels: NDArray[np.int64]) -> float:
-    """argmin_T of the mean −log softmax(u/T)_y, which is convex in 1/T and searched over log T."""
+    """Return argmin_T of the mean −log softmax(u/T)_y, which is convex in 1/T and searched over log T."""
     u, rows = np.asarray(logits, np.float64), np.arange(len(labels))
 
     def nll(log_t: float) -> float:
@@ -26,7 +26,7 @@ def fitted_temperature(logits: Floats, labels: NDArray[np.int64]) -> float:
 
 
 def pairs_reordered(logits: Floats, temperature: float) -> float:
-    """Share of image pairs that softmax response ranks the other way round: (1 − Kendall's τ)/2; 0 for two classes."""
+    """Return the share of image pairs that softmax response ranks otherwise: (1 − Kendall's τ)/2, 0 for two classes."""
     before, after = softmax_response(logits), softmax_response(np.asarray(logits, np.float64) / temperature)
     return float((1 - kendalltau(before, after).statistic) / 2)
 

@@ -103,6 +103,7 @@ def recipe_text(used: Mapping[str, Any]) -> dict[str, str]:
 
 
 def network(recipe: Recipe) -> str:
+    """Return the name of the network, and its settings that are not the default ones."""
     used, default = recipe.network, NetworkConfig(recipe.network.name)
     own = {name: value for name, value in vars(used).items() if value != getattr(default, name)}
     settings = ", ".join(f"{name} {'-'.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in own.items())
@@ -116,11 +117,13 @@ def optimiser(recipe: Recipe) -> str:
 
 
 def schedule(recipe: Recipe | TaskConfig) -> str:
+    """Return how the learning rate changes: by which factor, or by the name of its schedule."""
     step = f"×{recipe.schedule.factor:g} every {counted(recipe.schedule.every, 'epoch')}"
     return step if recipe.schedule.name == "step" else recipe.schedule.name
 
 
 def augmentation(recipe: Recipe | TaskConfig) -> str:
+    """Return the random changes that training images go through."""
     used = recipe.augment
     parts = {
         f"crop (padding {used.crop_padding})": used.crop_padding,
