@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmark.base.files import Damaged
-from benchmark.figures.risk_coverage import MOST, choose_columns, legend_columns
-from benchmark.figures.runs import Runs
-from benchmark.figures.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
+from benchmark.figures.risk_coverage import MOST, choose_columns
+from benchmark.figures.runs import Runs, span_text
+from benchmark.figures.style import DOUBLE, GREY, NotDrawn, draw_legend, draw_mean, line_look, panel_name, short_name
 from benchmark.measure.statistics import Array
 from benchmark.store.curves import read_curve
 from benchmark.store.store import Store, folder_of
@@ -28,24 +27,28 @@ PANELS = {
 
 
 def draw(runs: Runs) -> Figure:
-    trained = [column for column in runs.judged if column.published and not column.parts and has_own_history(column)]
+    published = [column for column in runs.judged if column.published and not column.parts]
+    # The history of a column that takes over a training is not its own.
+    trained = [column for column in published if not column.records[0]["identity"].get("needs")]
     tracked = {column.name: rows for column in trained if (rows := histories(column, runs))}
     if not tracked:
         raise NotDrawn("no training followed the bound; --track-bound does")
     reference = runs.manifest["reference"]
     shown = choose_columns([column for column in trained if column.name in tracked], runs.ranked, reference)
     figure = runs.new_figure(DOUBLE, 2.3, caption(runs, shown, tracked))
+    end = warmup_end(runs, shown)
     for axes, (name, (title, label)) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
         for column in shown:
             curves = np.array([rows[name] for rows in tracked[column.name]])
-            draw_line(axes, curves, short_name(column.name), line_look(column, reference))
-        mark_warmup_end(axes, runs, shown)
+            known = ~np.isnan(curves).any(axis=0)
+            epochs = np.flatnonzero(known) + 1
+            draw_mean(axes, epochs, curves[:, known], short_name(column.name), line_look(column, reference), 0.10)
+        if end:
+            axes.axvline(end, color=GREY, linewidth=0.7, linestyle=":")
         panel_name(axes, title)
-        axes.set_xlabel("epoch")
+        axes.set(xlabel="epoch", ylabel=label)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axes.set_ylabel(label)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
+    draw_legend(figure, figure.axes[0])
     return figure
 
 
@@ -60,11 +63,6 @@ def histories(column: Column, runs: Runs) -> list[dict[str, Array]]:
     return [rows for rows in complete if len(rows["bound"]) == longest]
 
 
-def has_own_history(column: Column) -> bool:
-    """Return whether the history is of the column itself, and not of a training that it takes over."""
-    return not column.records[0]["identity"].get("needs")
-
-
 def read_history(folder: Path, record: dict[str, Any], store: Store) -> dict[str, Array]:
     """Return the columns of the panels, NaN where an epoch has no value; nothing if one is missing or damaged."""
     try:
@@ -76,41 +74,22 @@ def read_history(folder: Path, record: dict[str, Any], store: Store) -> dict[str
     return {name: np.array([float(row[name] or "nan") for row in rows]) for name in PANELS}
 
 
-def draw_line(axes: Axes, curves: Array, label: str, style: dict[str, Any]) -> None:
-    """Draw the mean over seeds and a light band from smallest to largest, at the epochs that all seeds tracked."""
-    epochs = np.arange(1, curves.shape[1] + 1)
-    known = ~np.isnan(curves).any(axis=0)
-    epochs, curves = epochs[known], curves[:, known]
-    axes.plot(epochs, curves.mean(axis=0), label=label, **style)
-    if len(curves) > 1:
-        low, high = curves.min(axis=0), curves.max(axis=0)
-        axes.fill_between(epochs, low, high, color=style["color"], alpha=0.10, linewidth=0)
-
-
 def warmup_end(runs: Runs, shown: list[Column]) -> int:
     """Return the number of warm-up epochs of the reference; 0 if it has none or is not shown."""
     reference = next((column for column in shown if column.name == runs.manifest["reference"]), None)
     return int(reference.records[0]["identity"]["config"].get("warmup_epochs", 0)) if reference else 0
 
 
-def mark_warmup_end(axes: Axes, runs: Runs, shown: list[Column]) -> None:
-    if end := warmup_end(runs, shown):
-        axes.axvline(end, color=GREY, linewidth=0.7, linestyle=":")
-
-
 def caption(runs: Runs, shown: list[Column], tracked: dict[str, list[dict[str, Array]]]) -> list[str]:
-    counts = sorted({len(tracked[column.name]) for column in shown})
-    seeds = " to ".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
-    band = "; band: smallest to largest" if counts[-1] > 1 else ""
-    sentences = [
-        f"{runs.manifest['title']}: seeds that followed it: {seeds}{band}. Variance and bound are of training images.",
+    counts = {len(tracked[column.name]) for column in shown}
+    band = "; band: smallest to largest" if max(counts) > 1 else ""
+    title, reference, seeds = runs.manifest["title"], runs.manifest["reference"], span_text(counts)
+    return [
+        f"{title}: seeds that followed it: {seeds}{band}. Variance and bound are of training images.",
         constants_text([record for column in shown for record in column.records]),
+        *([f"Dotted: end of the warm-up of {reference}."] if warmup_end(runs, shown) else []),
+        *([f"Shown are {MOST} of {len(tracked)} trainings."] if len(shown) < len(tracked) else []),
     ]
-    if warmup_end(runs, shown):
-        sentences.append(f"Dotted: end of the warm-up of {runs.manifest['reference']}.")
-    if len(shown) < len(tracked):
-        sentences.append(f"Shown are {MOST} of {len(tracked)} trainings.")
-    return sentences
 
 
 def constants_text(records: list[dict[str, Any]]) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import XAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -75,37 +74,22 @@ def draw_panel(axes: Axes, columns: Sequence[Column], spreads: dict[str, Spread]
             mark = "D" if column.name == reference else "o"
             style: dict[str, Any] = {"color": colour_of(column), "markersize": 4, "elinewidth": 0.8, "zorder": 3}
             axes.errorbar(mean, place, xerr=std or None, fmt=mark, **style)
-    if spans_much([mean for mean, _ in spreads.values()]):
+    means = [mean for mean, _ in spreads.values()]
+    if min(means) > 0 and max(means) > WIDE * min(means):
         axes.set_xscale("log")
-        plain_numbers(axes.xaxis)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.tick_params(axis="y", length=0)
 
 
-def spans_much(values: Sequence[float]) -> bool:
-    return min(values) > 0 and max(values) > WIDE * min(values)
-
-
-def plain_numbers(axis: XAxis) -> None:
-    """Write 1, 2, 5, 10 … along a log scale."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
-
-
 def caption(runs: Runs, columns: Sequence[Column], costs: dict[str, dict[str, Spread]]) -> list[str]:
-    several = any(len(column.records) > 1 for column in columns)
-    spread = " with standard deviations" if several else ""
-    marked = [runs.manifest["reference"]] if any(c.name == runs.manifest["reference"] for c in columns) else []
-    sentences = [
-        f"{runs.manifest['title']}: {seeds_text(columns)}{spread}, each method read with its published score; lower "
-        "is better.",
-        *(f"Diamond: {name}." for name in marked),
+    reference, seeds = runs.manifest["reference"], seeds_text(columns, " with standard deviations")
+    lacking = {name: [column.name for column in columns if column.name not in costs[name]] for name in costs}
+    return [
+        f"{runs.manifest['title']}: {seeds}, each method read with its published score; lower is better.",
+        *([f"Diamond: {reference}."] if any(column.name == reference for column in columns) else []),
         "Time includes a warm-up that several methods share, and for a combination the trainings of all its members.",
+        *(["Memory: the most that tensors took on a GPU."] if "memory" in costs else []),
+        *(f"{abbreviate(names)}: no {name} in the records." for name, names in lacking.items() if names),
     ]
-    if "memory" in costs:
-        sentences.append("Memory: the most that tensors took on a GPU.")
-    for name, spreads in costs.items():
-        lacking = [column.name for column in columns if column.name not in spreads]
-        if lacking:
-            sentences.append(f"{abbreviate(lacking)}: no {name} in the records.")
-    return sentences

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.figures.runs import Runs
+from benchmark.figures.runs import Runs, span_text
 from benchmark.figures.style import BLACK, GREY, SINGLE, SMALL, NotDrawn, short_name
 from benchmark.measure.statistics import smallest_p_text
 from benchmark.tables.columns import Column, split_by_coverage
@@ -21,6 +21,8 @@ LIGHT = "#B0B0B0"
 """Parts are grey, because each colour stands for a method."""
 FAR = 3.0
 """Gains beyond this many times the upper quartile are cut off."""
+ENDS = 12
+"""Where there are more than twice as many columns, only this many best and worst ones are shown."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,10 @@ class Gain:
         return self.ranking + self.classifier
 
 
-ENDS = 12
-"""Where there are more than twice as many columns, only this many best and worst ones are shown."""
-
-
 def draw(runs: Runs) -> Figure:
-    columns = split_by_coverage(runs.judged)
-    base = next((column for column in columns if column.name == runs.manifest.get("baseline")), None)
+    columns, name = split_by_coverage(runs.judged), runs.manifest.get("baseline")
+    base = next((column for column in columns if column.name == name), None)
     if base is None:
-        name = runs.manifest.get("baseline")
         raise NotDrawn(f"its baseline {name} has no run among those shown" if name else "its task names no baseline")
     every = gains_over(base, columns)
     gains = every if len(every) <= 2 * ENDS else [*every[:ENDS], *every[-ENDS:]]
@@ -66,10 +63,9 @@ def draw(runs: Runs) -> Figure:
     label_cut_bars(axes, gains)
     axes.axvline(0, color=BLACK, linewidth=0.6)
     axes.set_yticks(places, [short_name(gain.name, 24) for gain in gains])
-    axes.set_ylim(len(gains) - 0.4, -0.6)
+    axes.set(ylim=(len(gains) - 0.4, -0.6), xlabel=f"fall of AUGRC ×10³\nagainst {short_name(base.name, 24)}")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"fall of AUGRC ×10³\nagainst {short_name(base.name, 24)}")
     figure.legend(loc="outside upper left", ncols=3, handlelength=1.4, columnspacing=1.0, handletextpad=0.4)
     return figure
 
@@ -113,14 +109,13 @@ def label_cut_bars(axes: Axes, gains: Sequence[Gain]) -> None:
 
 
 def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[str]:
-    counts = sorted({gain.seeds for gain in gains})
-    seeds = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
-    spread = ", with the standard deviation of the gain" if counts[-1] > 1 else ""
+    counts = {gain.seeds for gain in gains}
+    seeds = "seeds, with the standard deviation of the gain" if max(counts) > 1 else "seed"
     cut = any(abs(gain.total) > ROOM * reach(gains) for gain in gains)
     return [
-        f"{runs.manifest['title']}: mean over {seeds} shared seed{'s' if counts[-1] > 1 else ''}{spread}.",
+        f"{runs.manifest['title']}: mean over {span_text(counts)} shared {seeds}.",
         f"Ranking: what the AUROC would give at the accuracy of {base}; classifier: the rest.",
-        smallest_p_text(counts[-1]),
+        smallest_p_text(max(counts)),
         *(["◂ ▸: beyond the axis."] if cut else []),
         *([f"The {ENDS} largest and the {ENDS} smallest of {every}."] if len(gains) < every else []),
     ]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmark.figures.differences import curves_by_seed, differences, far_off, limits
 from benchmark.figures.runs import Runs, seeds_text
-from benchmark.figures.style import DOUBLE, GREY, NotDrawn, line_look, panel_name, short_name
+from benchmark.figures.style import DOUBLE, GREY, NotDrawn, draw_legend, draw_mean, line_look, panel_name, short_name
 from benchmark.measure.statistics import Array
 from benchmark.tables.build import curve_of
 from benchmark.tables.columns import Column, abbreviate
@@ -48,8 +48,7 @@ def draw(runs: Runs) -> Figure:
         styles = {column.name: line_look(column, reference) for column in shown}
         draw_differences(panels["c"], deltas, bounds, styles)
         panel_name(panels["c"], f"(c) difference from {short_name(base)}, seed by seed")
-    handles, labels = panels["a"].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=legend_columns(labels), columnspacing=1.2)
+    draw_legend(figure, panels["a"])
     return figure
 
 
@@ -66,20 +65,19 @@ def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> 
     oracle = next((column for column in runs.columns if column.is_oracle), None)
     low, high = zoom(runs.manifest["coverages"], [risks.mean(axis=0) for risks in curves.values()])
     for axes, bounds in ((whole, (0.0, 100.0)), (part, (low, high))):
+        inside = points_within(bounds)
         for index, column in enumerate(shown):
-            style = line_look(column, runs.manifest["reference"]) | {
-                "markevery": marker_points(index, len(shown), bounds)
-            }
-            draw_line(axes, curves[column.name], bounds, short_name(column.name), style, FAINT / len(curves))
+            marks = {"markevery": marker_points(index, len(shown), bounds)}
+            style = line_look(column, runs.manifest["reference"]) | marks
+            risks = curves[column.name][:, inside]
+            draw_mean(axes, COVERAGE[inside], risks, short_name(column.name), style, FAINT / len(curves))
         if oracle is not None:
             style = {"color": GREY, "linestyle": (0, (4, 2)), "linewidth": 1.0}
-            draw_line(axes, seed_curves(oracle, curve), bounds, "oracle", style, 0)
-        axes.set_xlim(*bounds)
+            draw_mean(axes, COVERAGE[inside], seed_curves(oracle, curve)[:, inside], "oracle", style, 0)
+        axes.set(xlim=bounds, xlabel="coverage (%)", ylabel="selective risk (%)")
         axes.set_ylim(top=min(axes.get_ylim()[1], height(curves.values(), bounds)))
         if axes.get_ylim()[0] < 0.1 * axes.get_ylim()[1]:
             axes.set_ylim(bottom=0)
-        axes.set_xlabel("coverage (%)")
-        axes.set_ylabel("selective risk (%)")
     panel_name(whole, "(a) all coverages")
     panel_name(part, f"(b) coverage {low:g} to {high:g} %, risk axis of its own")
 
@@ -88,17 +86,17 @@ def draw_differences(
     axes: Axes, deltas: Mapping[str, Array], bounds: tuple[float, float], styles: Mapping[str, dict[str, Any]]
 ) -> None:
     """Draw a line and a band for each column; the line at 0 is the column that is subtracted."""
+    inside = points_within(bounds)
     for index, (name, style) in enumerate(styles.items()):
         if name in deltas:
             style = style | {"markevery": marker_points(index, len(styles), bounds)}
-            draw_line(axes, deltas[name], bounds, short_name(name), style, FAINT / len(deltas))
+            delta = deltas[name][:, inside]
+            draw_mean(axes, COVERAGE[inside], delta, short_name(name), style, FAINT / len(deltas))
     base = next((style for name, style in styles.items() if name not in deltas), {"color": GREY, "linewidth": 1.0})
     axes.axhline(0, color=base["color"], linewidth=base["linewidth"], zorder=1.5)
-    far = far_off(deltas, points_within(bounds))
-    axes.set_xlim(*bounds)
-    axes.set_ylim(*limits([delta for name, delta in deltas.items() if name not in far], points_within(bounds)))
-    axes.set_xlabel("coverage (%)")
-    axes.set_ylabel("points of risk")
+    far = far_off(deltas, inside)
+    ylim = limits([delta for name, delta in deltas.items() if name not in far], inside)
+    axes.set(xlim=bounds, ylim=ylim, xlabel="coverage (%)", ylabel="points of risk")
 
 
 def shown_coverages(coverages: Sequence[float]) -> tuple[float, float]:
@@ -130,7 +128,7 @@ def zoom(coverages: Sequence[float], means: Sequence[Array]) -> tuple[float, flo
 
     The latter is the lower half at most, unless the lines in it are too low to be seen.
     """
-    if min(coverages) >= HIGH and min(coverages) < 100:
+    if HIGH <= min(coverages) < 100:
         return float(min(coverages)), 100.0
     highest = np.max(means, axis=0)
     flat = [c for c in COVERAGE[20:191:10] if highest[: round(2 * c) + 1].max() <= STEEP * highest[-1]]
@@ -153,40 +151,19 @@ def marker_points(index: int, lines: int, bounds: tuple[float, float]) -> slice:
     return slice(round((index + 0.5) / lines * step), None, step)
 
 
-def draw_line(
-    axes: Axes, curves: Array, bounds: tuple[float, float], label: str, style: dict[str, Any], alpha: float
-) -> None:
-    """Draw the mean over seeds and a light band from the smallest to the largest."""
-    inside = points_within(bounds)
-    axes.plot(COVERAGE[inside], curves.mean(axis=0)[inside], label=label, **style)
-    if len(curves) > 1:
-        low, high = curves.min(axis=0)[inside], curves.max(axis=0)[inside]
-        axes.fill_between(COVERAGE[inside], low, high, color=style["color"], alpha=alpha, linewidth=0)
-
-
-def legend_columns(labels: Sequence[str]) -> int:
-    """Return how many columns of the legend fit beside each other."""
-    widest = 0.55 + 0.062 * max(map(len, labels))
-    return max(1, min(len(labels), int(DOUBLE / widest)))
-
-
 def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     """Return sentences that say what the lines are, and what is not shown."""
-    several = any(len(column.records) > 1 for column in shown)
-    band = "; band: smallest to largest" if several else ""
-    sentences = [f"{runs.manifest['title']}: {seeds_text(shown)}{band}."]
-    if len(shown) < usable:
-        sentences.append(
-            f"Shown are the best {len(shown) - 1} columns by average rank and the reference "
-            f"{runs.manifest['reference']}; {usable - len(shown)} more are left out."
-        )
+    reference, more = runs.manifest["reference"], usable - len(shown)
+    best = f"Shown are the best {len(shown) - 1} columns by average rank and the reference {reference}"
     parted = [column.name for column in runs.judged if column.parts]
-    if parted:
-        sentences.append(f"Without a curve, as each coverage has a training of its own: {abbreviate(parted)}.")
+    reason = "Without a curve, as each coverage has a training of its own"
     empty = [column.name for column in runs.columns if not column.records]
-    if empty:
-        sentences.append(f"Without a run: {abbreviate(empty)}.")
-    return sentences
+    return [
+        f"{runs.manifest['title']}: {seeds_text(shown, '; band: smallest to largest')}.",
+        *([f"{best}; {more} more are left out."] if more else []),
+        *([f"{reason}: {abbreviate(parted)}."] if parted else []),
+        *([f"Without a run: {abbreviate(empty)}."] if empty else []),
+    ]
 
 
 def difference_notes(deltas: Mapping[str, Array], bounds: tuple[float, float], base: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Read once what all figures of a task are drawn from: the columns of its table and the cells of its risks."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,10 +58,13 @@ def load_runs(manifest: dict[str, Any], store: Store, *, plain: bool = False) ->
     return Runs(manifest, store, tuple(columns), tuple(rows), fill(rows, columns, manifest), plain)
 
 
-def seeds_text(columns: Sequence[Column]) -> str:
-    """Return how many runs the columns have: '1 seed', 'mean over 5 seeds', 'mean over 3 to 5 seeds'."""
-    counts = sorted({len(part.records) for column in columns for part in (column.parts or (column,))})
-    low, high = counts[0], counts[-1]
-    if low == high:
-        return "1 seed" if low == 1 else f"mean over {low} seeds"
-    return f"mean over {low} to {high} seeds"
+def seeds_text(columns: Sequence[Column], spread: str = "") -> str:
+    """Return how many runs the columns have: '1 seed', 'mean over 3 to 5 seeds'; then `spread`, if one has several."""
+    counts = {len(part.records) for column in columns for part in (column.parts or (column,))}
+    text = "1 seed" if counts == {1} else f"mean over {span_text(counts)} seeds"
+    return text + spread if max(counts) > 1 else text
+
+
+def span_text(counts: Collection[int]) -> str:
+    """Return the smallest and the largest count: '5', or '3 to 5' if they differ."""
+    return " to ".join(str(count) for count in sorted({min(counts), max(counts)}))

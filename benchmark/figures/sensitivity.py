@@ -37,8 +37,7 @@ def draw(runs: Runs) -> Figure:
     columns = [column for column in runs.judged if setting_of(column.name) is not None]
     if not columns:
         raise NotDrawn("none of its columns has a run")
-    settings = [setting_of(column.name) or 0.0 for column in columns]
-    axis = axis_of(settings)
+    axis = axis_of([setting_of(column.name) or 0.0 for column in columns])
     rows = [MEASURES[0], *(Row(f"{c}", curve_value(curve_of(runs.manifest), c), coverage=c) for c in COVERAGES)]
     figure = runs.new_figure(DOUBLE, 1.85, caption(runs, columns))
     drawn_published = False
@@ -53,8 +52,7 @@ def draw(runs: Runs) -> Figure:
         axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
         panel_name(axes, row.label if row.coverage is None else f"risk (%), {row.coverage:g} % coverage")
     if drawn_published:
-        handles, labels = figure.axes[1].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper left", ncols=2)
+        figure.legend(*figure.axes[1].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
 
@@ -93,24 +91,23 @@ def draw_published(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, 
     """Draw hollow marks for the published values of comparable columns; return whether there is one."""
     cells = published_figures()[manifest["published"]].cells
     shift = 0.02 * (max(axis.places) - min(axis.places))
-    x, means, stds = [], [], []
-    for place, column in zip(axis.places, columns, strict=True):
-        cell = cells.get((int(row.coverage or 0), column.name))
-        if cell is not None and row.coverage and column.name not in manifest["incomparable"]:
-            x.append(place + shift)
-            means.append(cell.mean)
-            stds.append(cell.std)
-    if x:
+    points = [
+        (place + shift, cells[key].mean, cells[key].std)
+        for place, column in zip(axis.places, columns, strict=True)
+        if (key := (int(row.coverage or 0), column.name)) in cells and column.name not in manifest["incomparable"]
+    ]
+    if points:
+        x, means, stds = zip(*points, strict=True)
         style = {"color": GREY, "markerfacecolor": "white", "markersize": 4, "elinewidth": 0.7, "label": "published"}
         axes.errorbar(x, means, yerr=stds, fmt="s", **style)  # type: ignore[arg-type]
-    return bool(x)
+    return bool(points)
 
 
 def caption(runs: Runs, columns: Sequence[Column]) -> list[str]:
-    spread = ", bars: standard deviation" if any(len(column.records) > 1 for column in columns) else ""
+    title, reference = runs.manifest["title"], runs.manifest["reference"]
     sentences = [
-        f"{runs.manifest['title']}: {seeds_text(columns)}{spread}; lower is better.",
-        f"Settings are called as in the published table; diamond: {runs.manifest['reference']}.",
+        f"{title}: {seeds_text(columns, ', bars: standard deviation')}; lower is better.",
+        f"Settings are called as in the published table; diamond: {reference}.",
     ]
     lacking: dict[str, list[str]] = {}
     for column in columns:

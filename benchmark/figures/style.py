@@ -11,8 +11,10 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from benchmark.base.files import write_if_changed
+from benchmark.measure.statistics import Array
 from benchmark.tables.columns import Column
 from benchmark.tables.looks import DASHES, PALETTE, column_look
 
@@ -27,26 +29,15 @@ MARKERS = "osD^vP<>"
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
-    "font.size": 7.5,
-    "axes.labelsize": 7.5,
-    "axes.titlesize": 7.5,
-    "legend.fontsize": SMALL,
-    "legend.title_fontsize": SMALL,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
+    **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), 7.5),
+    **dict.fromkeys(("legend.fontsize", "legend.title_fontsize", "xtick.labelsize", "ytick.labelsize"), SMALL),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("axes.axisbelow", "axes.grid"), True),
     "grid.color": "#E4E4E4",
     "grid.linewidth": 0.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
     "lines.linewidth": 1.2,
-    "legend.frameon": False,
     "legend.handlelength": 2.6,
     "pdf.fonttype": 42,
 }
@@ -120,6 +111,22 @@ def panel_name(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", pad=4)
 
 
+def draw_mean(axes: Axes, x: ArrayLike, curves: Array, label: str, style: dict[str, Any], alpha: float) -> None:
+    """Draw the mean over seeds and a light band from the smallest to the largest; `curves` is (seeds, places)."""
+    axes.plot(x, curves.mean(axis=0), label=label, **style)
+    if len(curves) > 1:
+        low, high = curves.min(axis=0), curves.max(axis=0)
+        axes.fill_between(x, low, high, color=style["color"], alpha=alpha, linewidth=0)
+
+
+def draw_legend(figure: Figure, axes: Axes) -> None:
+    """Draw the legend of one panel above all panels, with as many columns as fit beside each other."""
+    handles, labels = axes.get_legend_handles_labels()
+    widest = 0.55 + 0.062 * max(map(len, labels))
+    ncols = max(1, min(len(labels), int(DOUBLE / widest)))
+    figure.legend(handles, labels, loc="outside upper left", ncols=ncols, columnspacing=1.2)
+
+
 def files_of(figure: Figure) -> dict[str, bytes]:
     """Return the figure as PNG and PDF, by suffix; they contain no time, version or path."""
     nobody = {"CreationDate": None, "ModDate": None, "Producer": "selbench", "Creator": "selbench"}
@@ -133,8 +140,8 @@ def files_of(figure: Figure) -> dict[str, bytes]:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    paths = []
-    for suffix, content in files_of(figure).items():
-        paths.append(folder / f"{name}.{suffix}")
-        write_if_changed(paths[-1], content)
-    return paths
+    """Write the files of a figure and return their paths."""
+    contents = {folder / f"{name}.{suffix}": content for suffix, content in files_of(figure).items()}
+    for path, content in contents.items():
+        write_if_changed(path, content)
+    return list(contents)

@@ -115,6 +115,8 @@ def embed(features: Floats) -> Array:
 def draw_map(axes: Axes, each: Map) -> None:
     """Draw kept points filled, the others hollow and small, and a cross on the errors among the kept."""
     classes = np.unique(each.labels)
+    halo = [withStroke(linewidth=2.2, foreground="white")]
+    name_style: dict[str, Any] = {"fontsize": 9, "weight": "bold", "path_effects": halo, "zorder": 4}
     for number in classes:
         colour, marker = PALETTE[number % len(PALETTE)], "o^s"[number // len(PALETTE) % 3]
         own = each.labels == number
@@ -122,20 +124,13 @@ def draw_map(axes: Axes, each: Map) -> None:
         hollow = {"facecolors": "none", "edgecolors": colour, "alpha": 0.8, "linewidths": 0.5}
         axes.scatter(rest[:, 0], rest[:, 1], s=5, marker=marker, **hollow)
         axes.scatter(kept[:, 0], kept[:, 1], s=6, c=colour, marker=marker, linewidths=0)
+        if len(classes) <= NAMED_CLASSES:
+            x, y = centre(each.places[own])
+            axes.text(x, y, str(number), ha="center", va="center", **name_style)
     bad = each.places[each.kept & each.wrong]
     size, width = (11, 0.7) if len(bad) < MANY_ERRORS else (5, 0.45)
     axes.scatter(bad[:, 0], bad[:, 1], s=size, c=BLACK, marker="x", linewidths=width, zorder=3)
-    if len(classes) <= NAMED_CLASSES:
-        name_classes(axes, each, classes)
     draw_frame(axes, each.places)
-
-
-def name_classes(axes: Axes, each: Map, classes: NDArray[np.int64]) -> None:
-    halo = [withStroke(linewidth=2.2, foreground="white")]
-    for number in classes:
-        x, y = centre(each.places[each.labels == number])
-        style = {"ha": "center", "va": "center", "fontsize": 9, "weight": "bold", "path_effects": halo}
-        axes.text(x, y, str(number), zorder=4, **style)  # type: ignore[arg-type]
 
 
 def centre(places: Array) -> Array:
@@ -147,15 +142,10 @@ def centre(places: Array) -> Array:
 def draw_frame(axes: Axes, places: Array) -> None:
     """Draw a square around the points, without numbers: the axes of such a map have no unit."""
     middle, half = (places.max(0) + places.min(0)) / 2, 0.54 * np.ptp(places, axis=0).max()
-    axes.set_xlim(middle[0] - half, middle[0] + half)
-    axes.set_ylim(middle[1] - half, middle[1] + half)
-    axes.set_box_aspect(1)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(True)
-    for spine in axes.spines.values():
-        spine.set_color("#CCCCCC")
+    (left, bottom), (right, top) = middle - half, middle + half
+    axes.set(xlim=(left, right), ylim=(bottom, top), box_aspect=1, xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    axes.spines[:].set_color("#CCCCCC")
 
 
 def legend_marks() -> list[Line2D]:
