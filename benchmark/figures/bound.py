@@ -83,9 +83,9 @@ def warmup_end(runs: Runs, shown: list[Column]) -> int:
 def caption(runs: Runs, shown: list[Column], tracked: dict[str, list[dict[str, Array]]]) -> list[str]:
     counts = {len(tracked[column.name]) for column in shown}
     band = "; band: smallest to largest" if max(counts) > 1 else ""
-    title, reference, seeds = runs.manifest["title"], runs.manifest["reference"], span_text(counts)
+    title, reference = runs.manifest["title"], runs.manifest["reference"]
     return [
-        f"{title}: seeds that followed it: {seeds}{band}. Variance and bound are of training images.",
+        f"{title}: seeds that followed it: {span_text(counts)}{band}. Variance and bound are of training images.",
         constants_text([record for column in shown for record in column.records]),
         *([f"Dotted: end of the warm-up of {reference}."] if warmup_end(runs, shown) else []),
         *([f"Shown are {MOST} of {len(tracked)} trainings."] if len(shown) < len(tracked) else []),

@@ -77,6 +77,7 @@ def draw_panel(axes: Axes, columns: Sequence[Column], spreads: dict[str, Spread]
     means = [mean for mean, _ in spreads.values()]
     if min(means) > 0 and max(means) > WIDE * min(means):
         axes.set_xscale("log")
+        # Numbers 1, 2, 5, 10 … are read more easily than powers of ten.
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -84,7 +85,8 @@ def draw_panel(axes: Axes, columns: Sequence[Column], spreads: dict[str, Spread]
 
 
 def caption(runs: Runs, columns: Sequence[Column], costs: dict[str, dict[str, Spread]]) -> list[str]:
-    reference, seeds = runs.manifest["reference"], seeds_text(columns, " with standard deviations")
+    reference = runs.manifest["reference"]
+    seeds = seeds_text(columns, " with standard deviations")
     lacking = {name: [column.name for column in columns if column.name not in costs[name]] for name in costs}
     return [
         f"{runs.manifest['title']}: {seeds}, each method read with its published score; lower is better.",

@@ -41,7 +41,8 @@ class Gain:
 
 
 def draw(runs: Runs) -> Figure:
-    columns, name = split_by_coverage(runs.judged), runs.manifest.get("baseline")
+    columns = split_by_coverage(runs.judged)
+    name = runs.manifest.get("baseline")
     base = next((column for column in columns if column.name == name), None)
     if base is None:
         raise NotDrawn(f"its baseline {name} has no run among those shown" if name else "its task names no baseline")

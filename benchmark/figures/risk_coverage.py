@@ -153,14 +153,14 @@ def marker_points(index: int, lines: int, bounds: tuple[float, float]) -> slice:
 
 def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     """Return sentences that say what the lines are, and what is not shown."""
-    reference, more = runs.manifest["reference"], usable - len(shown)
-    best = f"Shown are the best {len(shown) - 1} columns by average rank and the reference {reference}"
+    more = usable - len(shown)
+    best = f"the best {len(shown) - 1} columns by average rank and the reference {runs.manifest['reference']}"
     parted = [column.name for column in runs.judged if column.parts]
     reason = "Without a curve, as each coverage has a training of its own"
     empty = [column.name for column in runs.columns if not column.records]
     return [
         f"{runs.manifest['title']}: {seeds_text(shown, '; band: smallest to largest')}.",
-        *([f"{best}; {more} more are left out."] if more else []),
+        *([f"Shown are {best}; {more} more are left out."] if more else []),
         *([f"{reason}: {abbreviate(parted)}."] if parted else []),
         *([f"Without a run: {abbreviate(empty)}."] if empty else []),
     ]

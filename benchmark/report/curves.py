@@ -9,7 +9,6 @@ import numpy as np
 from benchmark.measure.statistics import Array
 from benchmark.tables.build import curve_of
 from benchmark.tables.columns import Column
-from benchmark.tables.looks import Look, column_look
 
 STEPS = 200
 """Number of steps of coverage from 0 to 100 %."""
@@ -17,15 +16,12 @@ STEPS = 200
 
 @dataclass(frozen=True)
 class Curve:
-    """One entry of the legend: a whole curve, or points only at the coverages it was trained for."""
+    """One entry of the legend: a whole curve, or, for a column in parts, points at the coverages of its trainings."""
 
-    name: str
+    column: Column
     values: dict[int, dict[str, float]]
     """Risk in per cent by step of coverage and seed."""
-    whole: bool
-    look: Look
-    is_oracle: bool = False
-    is_reference: bool = False
+    is_reference: bool
 
     def band(self, step: int) -> tuple[float, float, float]:
         """Return the lowest, mean and highest risk of the seeds."""
@@ -38,22 +34,19 @@ class Curve:
 
 def build_curves(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Curve]:
     """Return the curves of all columns with a run."""
-    name = curve_of(manifest)
-    curves = [build_curve(column, name, column.name == manifest["reference"]) for column in columns]
+    name, reference = curve_of(manifest), manifest["reference"]
+    curves = [Curve(column, curve_values(column, name), column.name == reference) for column in columns]
     return [curve for curve in curves if curve.values]
 
 
-def build_curve(column: Column, name: str, is_reference: bool) -> Curve:
-    look = column_look(column)
+def curve_values(column: Column, name: str) -> dict[int, dict[str, float]]:
+    """Return the risk in per cent by step of coverage and seed."""
     if column.parts:
         points = {round(2 * part.coverage): part for part in column.parts if part.coverage is not None}
         values = {step: point_values(part, name, step) for step, part in sorted(points.items())}
-        trained = {step: risks for step, risks in values.items() if risks}
-        return Curve(column.name, trained, False, look, is_reference=is_reference)
+        return {step: risks for step, risks in values.items() if risks}
     runs = dict(seed_curves(column, name))
-    steps = range(STEPS + 1) if runs else ()
-    values = {step: {seed: curve[step] for seed, curve in runs.items()} for step in steps}
-    return Curve(column.name, values, True, look, column.is_oracle, is_reference)
+    return {step: {seed: curve[step] for seed, curve in runs.items()} for step in range(STEPS + 1) if runs}
 
 
 def seed_curves(column: Column, name: str) -> Iterator[tuple[str, list[float]]]:
@@ -70,8 +63,8 @@ def point_values(part: Column, name: str, step: int) -> dict[str, float]:
 
 def curve_data(curve: Curve) -> dict[str, Any]:
     """Return data for the page's script: a list for each seed, or the seeds of each point."""
-    if not curve.whole:
-        return {"name": curve.name, "points": {str(step): seeds for step, seeds in curve.values.items()}}
-    seeds = list(curve.values[0])
-    curves = [[values[seed] for values in curve.values.values()] for seed in seeds]
-    return {"name": curve.name, "seeds": seeds, "curves": curves}
+    name, steps = curve.column.name, curve.values
+    if curve.column.parts:
+        return {"name": name, "points": {str(step): seeds for step, seeds in steps.items()}}
+    seeds = list(steps[0])
+    return {"name": name, "seeds": seeds, "curves": [[risks[seed] for risks in steps.values()] for seed in seeds]}

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,10 @@ def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: S
     finished = [replace(column, diverged=()) for column in split_by_coverage(columns)]
     endings, damaged = read_endings(manifest, columns, store)
     notes = [*column_notes(columns), *run_notes(finished), *damaged]
-    return join(
-        [
-            plain_table(["run", "seed", "what happened"], problems, "Runs without a result")
-            if problems
-            else tag("p", "Every run that was asked for is there, and none diverged.", class_="good"),
-            tag("ul", (tag("li", note) for note in notes), class_="notes") if notes else "",
-            endings_table(endings),
-        ]
-    )
+    table = plain_table(["run", "seed", "what happened"], problems, "Runs without a result")
+    good = tag("p", "Every run that was asked for is there, and none diverged.", class_="good")
+    items = tag("ul", (tag("li", note) for note in notes), class_="notes")
+    return join([table if problems else good, items if notes else "", endings_table(endings) if endings else ""])
 
 
 def diverged_runs(columns: Sequence[Column]) -> Iterator[list[str]]:
@@ -86,27 +82,26 @@ def read_endings(
     endings: dict[str, list[dict[str, float]]] = {}
     damaged: dict[str, list[str]] = {}
     for name, seed, folder in runs_of(manifest):
+        if (name, seed) not in records:
+            continue
         try:
-            ending = last_row(read_curve(folder, records[name, seed], store)) if (name, seed) in records else {}
+            if ending := last_row(read_curve(folder, records[name, seed], store)):
+                endings.setdefault(name, []).append(ending)
         except Damaged:
             damaged.setdefault(name, []).append(str(seed))
-            continue
-        if ending:
-            endings.setdefault(name, []).append(ending)
     return endings, [f"{name}, seed {', '.join(seeds)}: {DAMAGED}." for name, seeds in damaged.items()]
 
 
 def endings_table(endings: dict[str, list[dict[str, float]]]) -> Markup:
     """Show the last row of the learning curves, as mean over seeds."""
-    if not endings:
-        return Markup()
+    title = "How the trainings ended"
     rows = ([name, *ending_texts(rows)] for name, rows in endings.items())
-    caption = (
+    about = (
         ": last epoch of the learning curves, mean over seeds; loss and accuracy on the training images, "
         "then what the method watches of itself."
     )
-    table = plain_table(["method", "epochs", *COMMON, "health"], rows, "How the trainings ended")
-    return tag("div", tag("p", tag("strong", "How the trainings ended"), caption, class_="caption"), table)
+    table = plain_table(["method", "epochs", *COMMON, "health"], rows, title)
+    return tag("div", tag("p", tag("strong", title), about, class_="caption"), table)
 
 
 def last_row(curve: str) -> dict[str, float]:
@@ -115,15 +110,11 @@ def last_row(curve: str) -> dict[str, float]:
     if len(lines) < 2:
         return {}
     heading, last = csv.reader([lines[0], lines[-1]])
-    numbers = {key: as_number(text) for key, text in zip(heading, last, strict=False)}
-    return {key: number for key, number in numbers.items() if number is not None}
-
-
-def as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    numbers = {}
+    for key, text in zip(heading, last, strict=False):
+        with suppress(ValueError):
+            numbers[key] = float(text)
+    return numbers
 
 
 def ending_texts(endings: Sequence[dict[str, float]]) -> list[str]:

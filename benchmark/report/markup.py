@@ -52,21 +52,18 @@ def details(summary: Child, *children: Child) -> Markup:
     return tag("details", tag("summary", summary), *children)
 
 
-def paragraphs(texts: Iterable[str], class_: str) -> Markup:
-    return join(tag("p", text, class_=class_) for text in texts)
-
-
 def plain_table(heading: Iterable[Child], rows: Iterable[Iterable[Child]], label: str) -> Markup:
-    """Return a sortable table in a box that scrolls by itself; the first cell of each row is its heading."""
-    head = tag("tr", (tag("th", text, scope="col") for text in heading))
-    body = (tag("tr", cells_of(list(row))) for row in rows)
-    return table_box(tag("table", tag("thead", head), tag("tbody", body), class_="sortable"), label)
+    """Return a sortable table; the first cell of each row is its heading."""
+    body = (tag("tr", tag("th", first, scope="row"), (tag("td", cell) for cell in rest)) for first, *rest in rows)
+    return sortable_table(heading, body, label)
 
 
-def cells_of(row: list[Child]) -> Markup:
-    return join([tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])])
+def sortable_table(heading: Iterable[Child], body: Iterable[Markup], label: str) -> Markup:
+    """Return a table with these rows, which the page's script lets the reader sort."""
+    return table_box(tag("tr", (tag("th", text, scope="col") for text in heading)), body, "sortable", label)
 
 
-def table_box(table: Markup, label: str) -> Markup:
-    """Put a table in a box that can have the focus, so that the keyboard can scroll it."""
+def table_box(head: Markup, body: Iterable[Markup], class_: str, label: str) -> Markup:
+    """Return a table in a box that scrolls by itself and can have the focus, so that the keyboard can scroll it."""
+    table = tag("table", tag("thead", head), tag("tbody", body), class_=class_)
     return tag("div", table, class_="box", tabindex="0", role="region", aria_label=label)

@@ -31,15 +31,11 @@ def matrix_section(columns: Sequence[Column]) -> Markup:
         tag("tr", tag("th", row, scope="row"), (cell(row, column, values, p_values) for column in values))
         for row in values
     )
-    table = tag("table", tag("thead", names), tag("tbody", rows), class_="matrix")
+    title = "Pairwise p-values on AURC"
     left_out = len(everything) - len(values)
-    return tag(
-        "div",
-        tag("p", tag("strong", "Pairwise p-values on AURC"), f": {caption(values, p_values)}", class_="caption"),
-        table_box(table, "Pairwise p-values on AURC"),
-        tag("p", f"Left out: {left_out} more with a higher AURC.", class_="note") if left_out else "",
-        class_="figure",
-    )
+    note = tag("p", f"Left out: {left_out} more with a higher AURC.", class_="note") if left_out else ""
+    about = tag("p", tag("strong", title), f": {caption(values, p_values)}", class_="caption")
+    return tag("div", about, table_box(names, rows, "matrix", title), note, class_="figure")
 
 
 def aurc_values(columns: Sequence[Column]) -> Values:

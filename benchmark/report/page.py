@@ -31,9 +31,14 @@ def build_page(parts: Sequence[Part]) -> str:
 
 def make_part(kind: str, shown: Assembled, store: Store) -> Part:
     """Return the part of a task, or of a published table (kind: paper)."""
-    section = task_section(shown, store) if kind == "task" else paper_section(shown, store)
-    link = shown.name if kind == "task" else f"paper: {shown.name}"
-    return Part(anchor(kind, shown), link, card(shown, kind), section)
+    is_task = kind == "task"
+    anchor = f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', shown.name)}"
+    link = shown.name if is_task else f"paper: {shown.name}"
+    title = shown.title if is_task else f"Published table: {shown.title}"
+    sentence = capital(summary(shown))
+    card = tag("article", tag("h2", tag("a", title, href=f"#{anchor}")), tag("p", sentence), class_="card")
+    topics = (task_topics(shown) if is_task else paper_topics(shown)) | run_topics(shown, store)
+    return Part(anchor, link, card, section(anchor, title, sentence, topics))
 
 
 @cache
@@ -42,11 +47,10 @@ def asset(name: str) -> str:
 
 
 def head() -> Markup:
-    policy = Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">')
     return tag(
         "head",
         tag("meta", charset="utf-8"),
-        policy,
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", TITLE),
@@ -61,24 +65,14 @@ def top_bar(parts: Sequence[Part]) -> Markup:
     return tag("header", tag("a", "Results", href="#main", class_="home"), navigation, theme)
 
 
-def anchor(kind: str, shown: Assembled) -> str:
-    return f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', shown.name)}"
-
-
 def overview(parts: Sequence[Part]) -> Markup:
     """Return a section with a card of one sentence for each part."""
-    cards = (part.card for part in parts)
     about = (
         "Selective risk: the share of errors among the inputs that a classifier keeps, at a coverage. "
         "Lower is better everywhere, unless a table says otherwise."
     )
-    return tag("section", tag("h1", TITLE), tag("p", about, class_="lead"), tag("div", cards, class_="cards"))
-
-
-def card(shown: Assembled, kind: str) -> Markup:
-    name = shown.title if kind == "task" else f"Published table: {shown.title}"
-    title = tag("h2", tag("a", name, href=f"#{anchor(kind, shown)}"))
-    return tag("article", title, tag("p", capital(summary(shown))), class_="card")
+    cards = tag("div", (part.card for part in parts), class_="cards")
+    return tag("section", tag("h1", TITLE), tag("p", about, class_="lead"), cards)
 
 
 def capital(text: str) -> str:
@@ -86,41 +80,41 @@ def capital(text: str) -> str:
     return text[0].upper() + text[1:] if text.startswith(("no ", "all ", "provisional", "too ")) else text
 
 
-def task_section(shown: Assembled, store: Store) -> Markup:
-    manifest, columns = shown.manifest, shown.columns
-    parts = {
+def task_topics(shown: Assembled) -> dict[str, Markup]:
+    """Return what is shown of a task alone, by heading."""
+    return {
         "Tables": join([*map(table_html, shown.tables), statistics_html(shown.statistics)]),
-        "Risk–coverage curves": plot_section(manifest, columns),
-        "Pairwise comparison": matrix_section(columns),
-        "Rejection by class": classes_section(manifest, columns),
-        "Health and failures": health_section(manifest, columns, store),
-        "Cost": cost_section(columns),
-        "Provenance": provenance_section(manifest, columns),
+        "Risk–coverage curves": plot_section(shown.manifest, shown.columns),
+        "Pairwise comparison": matrix_section(shown.columns),
+        "Rejection by class": classes_section(shown.manifest, shown.columns),
     }
-    return section(shown, "task", shown.title, parts)
 
 
-def paper_section(shown: Assembled, store: Store) -> Markup:
-    parts = {
+def paper_topics(shown: Assembled) -> dict[str, Markup]:
+    """Return what is shown of a published table alone, by heading."""
+    return {
         "Table": join(map(table_html, shown.tables)),
         "Published and ours": join([*map(sheet_html, shown.companion), statistics_html(shown.statistics)]),
+    }
+
+
+def run_topics(shown: Assembled, store: Store) -> dict[str, Markup]:
+    """Return what is shown of all runs, by heading."""
+    return {
         "Health and failures": health_section(shown.manifest, shown.columns, store),
         "Cost": cost_section(shown.columns),
         "Provenance": provenance_section(shown.manifest, shown.columns),
     }
-    return section(shown, "paper", f"Published table: {shown.title}", parts)
 
 
-def section(shown: Assembled, kind: str, title: str, parts: dict[str, Markup]) -> Markup:
-    """Return a heading with links to the parts, and the parts."""
-    own = anchor(kind, shown)
-    words = {name: name.replace("–", " ").split()[0].lower() for name in parts}
-    links = (tag("li", tag("a", name, href=f"#{own}-{word}")) for name, word in words.items())
+def section(anchor: str, title: str, sentence: str, topics: dict[str, Markup]) -> Markup:
+    """Return a heading with links to the topics, and the topics."""
+    words = {name: name.replace("–", " ").split()[0].lower() for name in topics}
+    links = (tag("li", tag("a", name, href=f"#{anchor}-{word}")) for name, word in words.items())
     bodies = (
-        tag("section", tag("h3", name, id=f"{own}-{words[name]}"), body, class_=f"part {words[name]}")
-        for name, body in parts.items()
+        tag("section", tag("h3", name, id=f"{anchor}-{words[name]}"), body, class_=f"part {words[name]}")
+        for name, body in topics.items()
     )
-    heading = join(
-        [tag("h2", title), tag("p", capital(summary(shown)), class_="lead"), tag("ul", links, class_="parts")]
-    )
-    return tag("section", heading, bodies, id=own, class_="task")
+    lead = tag("p", sentence, class_="lead")
+    contents = tag("ul", links, class_="parts")
+    return tag("section", tag("h2", title), lead, contents, bodies, id=anchor, class_="task")

@@ -6,12 +6,13 @@ from math import ceil, floor, log10
 from typing import Any
 
 from benchmark.report.curves import STEPS, Curve, build_curves, curve_data
-from benchmark.report.markup import Markup, data_block, join, tag
+from benchmark.report.markup import Markup, data_block, tag
 from benchmark.tables.columns import Column
-from benchmark.tables.looks import DASHES, PALETTE
+from benchmark.tables.looks import DASHES, PALETTE, column_look
 
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 50, 20, 34, 48
+INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 LINE = 1.7
 """Width of a line, as in the style sheet."""
 ORACLE_DASH = "5 4"
@@ -37,17 +38,17 @@ class View:
     top: float
 
     def x(self, step: float) -> float:
-        return round((step - self.first) / (self.last - self.first) * (WIDTH - LEFT - RIGHT), 1)
+        return round((step - self.first) / (self.last - self.first) * INNER_WIDTH, 1)
 
     def y(self, risk: float) -> float:
-        return round((1 - risk / self.top) * (HEIGHT - TOP - BOTTOM), 1)
+        return round((1 - risk / self.top) * INNER_HEIGHT, 1)
 
 
 def plot_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
     curves = build_curves(manifest, columns)
     if not curves:
         return tag("p", "No run is there yet.", class_="note")
-    views = [view for view in make_views(manifest, curves) if view]
+    views = make_views(manifest, curves)
     figures = [plot_svg(view, curves, manifest["title"]) for view in views]
     keys = tag("ul", (legend_entry(curve, index) for index, curve in enumerate(curves)), class_="legend")
     class_ = "plot" if len(curves) <= LEGEND else "plot crowded"
@@ -57,8 +58,7 @@ def plot_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
 
 def make_views(manifest: dict[str, Any], curves: Sequence[Curve]) -> list[View]:
     """Return a view of all coverages, and before it one of the table's coverages if they are only a part."""
-    lowest = round(2 * min(manifest["coverages"]))
-    highest = round(2 * max(manifest["coverages"]))
+    lowest, highest = (round(2 * end(manifest["coverages"])) for end in (min, max))
     whole = View("full", 0, STEPS, highest_risk(curves, NOISY, STEPS))
     if highest - lowest < 4 or (lowest, highest) == (0, STEPS):
         return [whole]
@@ -83,37 +83,20 @@ def zoom_buttons(views: Sequence[View]) -> Markup:
 
 def plot_svg(view: View, curves: Sequence[Curve], title: str) -> Markup:
     """Draw a view. A nested svg cuts off what is above the axes; its margin keeps points at the other edges whole."""
-    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-    inner = tag(
-        "svg",
-        (curve_svg(curve, index, view) for index, curve in enumerate(curves)),
-        x=LEFT - MARGIN,
-        y=TOP,
-        width=width + 2 * MARGIN,
-        height=height + MARGIN,
-        viewBox=f"{-MARGIN} 0 {width + 2 * MARGIN} {height + MARGIN}",
-        class_="lines" if len(curves) <= FEW else "lines many",
-    )
-    hover = join(
-        [tag("line", class_="cross", visibility="hidden"), tag("circle", class_="spot", r=5, visibility="hidden")]
-    )
+    width, height = INNER_WIDTH + 2 * MARGIN, INNER_HEIGHT + MARGIN
+    box = f"{-MARGIN} 0 {width} {height}"
+    class_ = "lines" if len(curves) <= FEW else "lines many"
+    lines = (curve_svg(curve, index, view) for index, curve in enumerate(curves))
+    inner = tag("svg", lines, x=LEFT - MARGIN, y=TOP, width=width, height=height, viewBox=box, class_=class_)
+    axes = tag("g", x_axis(view), y_axis(view), class_="axes")
+    cross = tag("line", class_="cross", visibility="hidden")
+    spot = tag("circle", class_="spot", r=5, visibility="hidden")
     label = f"Selective risk by coverage on {title}, {view.first / 2:g} to {view.last / 2:g} %"
-    svg = tag("svg", axes(view), inner, hover, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
-    frame = f"{LEFT} {TOP} {width} {height}"
+    svg = tag("svg", axes, inner, cross, spot, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
     tip = tag("output", class_="tip", hidden=True, aria_live="polite")
-    return tag(
-        "div",
-        svg,
-        tip,
-        class_="view",
-        data_view=view.name,
-        data_range=f"{view.first} {view.last} {view.top:.6g}",
-        data_frame=frame,
-    )
-
-
-def axes(view: View) -> Markup:
-    return tag("g", x_axis(view), y_axis(view), class_="axes")
+    shown = f"{view.first} {view.last} {view.top:.6g}"
+    frame = f"{LEFT} {TOP} {INNER_WIDTH} {INNER_HEIGHT}"
+    return tag("div", svg, tip, class_="view", data_view=view.name, data_range=shown, data_frame=frame)
 
 
 def x_axis(view: View) -> Iterator[Markup]:
@@ -122,8 +105,7 @@ def x_axis(view: View) -> Iterator[Markup]:
         x = LEFT + view.x(2 * coverage)
         yield tag("line", x1=x, x2=x, y1=TOP, y2=bottom)
         yield tag("text", f"{coverage:g}", x=x, y=bottom + 18, text_anchor="middle")
-    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
-    yield tag("text", "coverage (%)", x=middle, y=HEIGHT - 6, text_anchor="middle")
+    yield tag("text", "coverage (%)", x=LEFT + INNER_WIDTH / 2, y=HEIGHT - 6, text_anchor="middle")
 
 
 def y_axis(view: View) -> Iterator[Markup]:
@@ -143,16 +125,16 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def curve_svg(curve: Curve, index: int, view: View) -> Markup:
-    parts = line_svg(curve, view, dash_of(curve)) if curve.whole else points_svg(curve, view)
+    parts = points_svg(curve, view) if curve.column.parts else line_svg(curve, view)
     return tag("g", parts, class_=line_class(curve), data_line=index)
 
 
-def line_svg(curve: Curve, view: View, dash: str) -> Iterator[Markup]:
+def line_svg(curve: Curve, view: View) -> Iterator[Markup]:
     low, mean, high = zip(*(curve.band(step) for step in range(view.first, view.last + 1)), strict=True)
     if low != high:
         there, back = (path_points(risks, view)[::BAND_STEP] for risks in (high, low))
         yield tag("path", class_="band", d=f"M{'L'.join(there)}L{'L'.join(reversed(back))}Z")
-    yield tag("path", class_="mean", d=f"M{'L'.join(path_points(mean, view))}", stroke_dasharray=dash or None)
+    yield tag("path", class_="mean", d=f"M{'L'.join(path_points(mean, view))}", stroke_dasharray=dash_of(curve))
 
 
 def path_points(risks: Sequence[float], view: View) -> list[str]:
@@ -169,15 +151,16 @@ def points_svg(curve: Curve, view: View) -> Iterator[Markup]:
 
 
 def line_class(curve: Curve) -> str:
-    colour = "oracle" if curve.is_oracle else f"c{curve.look.colour}"
+    colour = "oracle" if curve.column.is_oracle else f"c{column_look(curve.column).colour}"
     return f"{colour} reference" if curve.is_reference else colour
 
 
-def dash_of(curve: Curve) -> str:
+def dash_of(curve: Curve) -> str | None:
     """Return the dashes of a line: they differ within a colour; the reference is solid, as in the figures."""
-    if curve.is_oracle or curve.is_reference:
-        return ORACLE_DASH if curve.is_oracle else ""
-    return " ".join(f"{LINE * length:.3g}" for length in DASHES[curve.look.dash])
+    if curve.column.is_oracle:
+        return ORACLE_DASH
+    dashes = () if curve.is_reference else DASHES[column_look(curve.column).dash]
+    return " ".join(f"{LINE * length:.3g}" for length in dashes) or None
 
 
 def palette_css() -> str:
@@ -187,22 +170,18 @@ def palette_css() -> str:
 
 
 def legend_entry(curve: Curve, index: int) -> Markup:
-    line = tag("line", class_="mean", x1=1, x2=27, y1=6, y2=6, stroke_dasharray=dash_of(curve) or None)
-    sample = line if curve.whole else tag("circle", cx=14, cy=6, r=4)
+    line = tag("line", class_="mean", x1=1, x2=27, y1=6, y2=6, stroke_dasharray=dash_of(curve))
+    sample = tag("circle", cx=14, cy=6, r=4) if curve.column.parts else line
     swatch = tag("svg", tag("g", sample, class_=line_class(curve)), viewBox="0 0 28 12", aria_hidden="true")
-    return tag("li", tag("button", swatch, curve.name, type="button", data_line=index, aria_pressed="true"))
+    return tag("li", tag("button", swatch, curve.column.name, type="button", data_line=index, aria_pressed="true"))
 
 
 def plot_note(curves: Sequence[Curve]) -> Markup:
-    bands = "from the lowest to the highest seed" + (
-        "" if len(curves) <= FEW else " (of the reference, and of the line pointed at)"
-    )
-    texts = [f"Lines: mean over seeds; bands: {bands}."]
-    if any(not curve.whole for curve in curves):
+    bands = "" if len(curves) <= FEW else " (of the reference, and of the line pointed at)"
+    texts = [f"Lines: mean over seeds; bands: from the lowest to the highest seed{bands}."]
+    if any(curve.column.parts for curve in curves):
         texts.append("Points: one training for each coverage; bars: its seeds.")
-    if any(curve.is_oracle for curve in curves):
+    if any(curve.column.is_oracle for curve in curves):
         texts.append("Dashed grey: the oracle.")
-    help_text = (
-        " Point at a line, or focus the plot and use the arrow keys, for its values; a click on a name hides it."
-    )
-    return tag("p", " ".join(texts), tag("span", help_text, class_="needs-script"), class_="note")
+    keys = " Point at a line, or focus the plot and use the arrow keys, for its values; a click on a name hides it."
+    return tag("p", " ".join(texts), tag("span", keys, class_="needs-script"), class_="note")

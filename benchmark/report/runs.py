@@ -38,9 +38,9 @@ def cost_section(columns: Sequence[Column]) -> Markup:
     shown = ([line[index] for index in known] for line in lines)
     memory = "; of memory the most that tensors took on a GPU" if heading.index(MEMORY) in known else ""
     warmup = "Seconds of a run include its warm-up, also where it branched off a shared one."
-    caption = f": mean over seeds{memory}. {warmup}"
-    table = plain_table([heading[index] for index in known], shown, "Cost by method")
-    return tag("div", tag("p", tag("strong", "Cost by method"), caption, class_="caption"), table, class_="figure")
+    title = "Cost by method"
+    about = tag("p", tag("strong", title), f": mean over seeds{memory}. {warmup}", class_="caption")
+    return tag("div", about, plain_table([heading[index] for index in known], shown, title), class_="figure")
 
 
 def cost_texts(records: Sequence[dict[str, Any]]) -> list[str]:
@@ -90,8 +90,8 @@ def origins_table(records: Sequence[dict[str, Any]]) -> Markup:
         "data (SHA-256)": [record.get("identity", {}).get("data_sha256") for record in records],
         "test images": [str(record["num_test"]) if "num_test" in record else None for record in records],
     }
-    rows = [(name, with_counts(values)) for name, values in facts.items() if any(values)]
-    return tag("dl", join(join([tag("dt", name), tag("dd", text)]) for name, text in rows))
+    rows = ([tag("dt", name), tag("dd", with_counts(values))] for name, values in facts.items() if any(values))
+    return tag("dl", map(join, rows))
 
 
 def recipe_facts(records: Sequence[dict[str, Any]]) -> dict[str, list[str | None]]:
@@ -107,19 +107,17 @@ def recipe_facts(records: Sequence[dict[str, Any]]) -> dict[str, list[str | None
 
 
 def with_counts(values: Iterable[str | None]) -> Markup:
+    """Return a line for each value that occurs, with the number of its runs if there are several values."""
     counts = Counter(value or "unknown" for value in values)
-    lines = (
-        f"{value} ({counted(count, 'run')})" if len(counts) > 1 else value for value, count in sorted(counts.items())
-    )
-    return join(tag("div", line) for line in lines)
+    if len(counts) == 1:
+        return tag("div", *counts)
+    return join(tag("div", f"{value} ({counted(count, 'run')})") for value, count in sorted(counts.items()))
 
 
 def settings_text(settings: dict[str, Any], between: str = " = ") -> str:
-    return ", ".join(f"{key}{between}{plain(value)}" for key, value in settings.items())
-
-
-def plain(value: object) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    """Return names and values; numbers with at most ten digits."""
+    texts = (format(value, ".10g" if isinstance(value, float) else "") for value in settings.values())
+    return ", ".join(f"{key}{between}{text}" for key, text in zip(settings, texts, strict=True))
 
 
 def settings_table(finished: dict[str, Column]) -> Markup:
@@ -130,13 +128,9 @@ def settings_table(finished: dict[str, Column]) -> Markup:
 
 
 def jobs_table(manifest: dict[str, Any]) -> Markup:
-    rows = [
-        [
-            name_at(entry["label"], entry.get("coverage")),
-            entry["method"],
-            entry["job"] or "–",
-            ", ".join(map(str, entry["seeds"])) or "–",
-        ]
-        for entry in manifest["entries"]
-    ]
+    rows = []
+    for entry in manifest["entries"]:
+        name = name_at(entry["label"], entry.get("coverage"))
+        seeds = ", ".join(map(str, entry["seeds"]))
+        rows.append([name, entry["method"], entry["job"] or "–", seeds or "–"])
     return join([tag("h4", "Jobs"), plain_table(["column", "method", "job", "seeds"], rows, "Jobs")])

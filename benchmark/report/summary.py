@@ -33,11 +33,14 @@ def best_rank(table: Table) -> str:
 
 def differing(table: Table, reference: str) -> str:
     """Return how many columns have a marker in at least one row."""
-    marked = [cell for cell in table.cells.values() if cell.verdict and not isnan(cell.p)]
+    marked = any(cell.verdict and not isnan(cell.p) for cell in table.cells.values())
     if reference not in table.columns or not marked:
         return ""
     others = [column for column in table.columns if column not in (reference, "oracle")]
-    higher, lower = (marked_columns(table, others, kind) for kind in ("better", "worse"))
+    cells = {key: cell for key, cell in table.cells.items() if key[0] in table.rows and key[1] in others}
+    higher, lower = (
+        {name for (_, name), cell in cells.items() if cell.verdict == kind} for kind in ("better", "worse")
+    )
     if not higher | lower and any("no marker is possible" in note for note in table.notes):
         return f"too few seeds for any column to differ significantly from {reference}"
     counts = {"higher": len(higher - lower), "lower": len(lower - higher), "both": len(higher & lower)}
@@ -46,15 +49,6 @@ def differing(table: Table, reference: str) -> str:
     verb = "differs" if count == 1 else "differ"
     text = f"{count} of {counted(len(others), 'column')} {verb} significantly from {reference} at one coverage or more"
     return f"{text} (risk {ways})" if ways else text
-
-
-def marked_columns(table: Table, columns: Sequence[str], verdict: str) -> set[str]:
-    return {
-        column
-        for column in columns
-        for row in table.rows
-        if (cell := table.cells.get((row, column))) is not None and cell.verdict == verdict
-    }
 
 
 def seeds(shown: Assembled) -> str:

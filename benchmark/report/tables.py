@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 
 from benchmark.base.units import counted
-from benchmark.report.markup import Markup, details, join, paragraphs, plain_table, table_box, tag
+from benchmark.report.markup import Markup, details, plain_table, sortable_table, tag
 from benchmark.tables import render
 from benchmark.tables.captions import split_caption
 from benchmark.tables.model import Cell, Sheet, Table
@@ -16,13 +16,11 @@ MARKERS = {"better": ("•", "reference significantly better"), "worse": ("◦",
 def table_html(table: Table) -> Markup:
     """Return caption, table, notes and LaTeX, with a row for each column of the table."""
     heading = [f"method \\ {table.corner}", *table.rows, *table.summary]
-    head = tag("tr", (tag("th", text, scope="col") for text in heading))
     body = (
         tag("tr", tag("th", column, scope="row"), table_cells(table, index))
         for index, column in enumerate(table.columns)
     )
-    main = tag("table", tag("thead", head), tag("tbody", body), class_="sortable")
-    return figure(table, table_box(main, split_caption(table.caption)[0]))
+    return figure(table, sortable_table(heading, body, split_caption(table.caption)[0]))
 
 
 def sheet_html(sheet: Sheet) -> Markup:
@@ -31,24 +29,15 @@ def sheet_html(sheet: Sheet) -> Markup:
 
 def statistics_html(sheets: Sequence[Sheet]) -> Markup:
     """Return the sheets behind markers and ranks, collapsed at first."""
-    if not sheets:
-        return Markup()
-    return details(
-        f"Statistics behind the markers and ranks ({counted(len(sheets), 'table')})", map(sheet_html, sheets)
-    )
+    title = f"Statistics behind the markers and ranks ({counted(len(sheets), 'table')})"
+    return details(title, map(sheet_html, sheets)) if sheets else Markup()
 
 
 def figure(table: Table | Sheet, box: Markup) -> Markup:
     title = split_caption(table.caption)[0]
-    caption = join([tag("strong", title), table.caption.removeprefix(title)])
-    return tag(
-        "div",
-        tag("p", caption, class_="caption"),
-        box,
-        paragraphs(table.notes, "note"),
-        latex_html(table),
-        class_="figure",
-    )
+    caption = tag("p", tag("strong", title), table.caption.removeprefix(title), class_="caption")
+    notes = (tag("p", note, class_="note") for note in table.notes)
+    return tag("div", caption, box, notes, latex_html(table), class_="figure")
 
 
 def latex_html(table: Table | Sheet) -> Markup:

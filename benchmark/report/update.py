@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmark.report import write_report
-from benchmark.report.page import make_part
+from benchmark.base.files import write_if_changed
+from benchmark.report.page import build_page, make_part
 from benchmark.report.parts import Part, load_or_make, make_and_store
 from benchmark.store.store import Store
 from benchmark.tables.assemble import Assembled
@@ -15,56 +16,56 @@ Parts = dict[tuple[str, str], Part | None]
 """Parts of the page by kind and name; None where the records cannot be shown."""
 Makers = Mapping[str, Callable[[dict[str, Any], Store], Assembled]]
 """By kind of manifest, `task` or `paper`, how everything that is shown of one is assembled."""
+NAME = "report.html"
+UNREADABLE = (KeyError, IndexError, TypeError, ValueError)
+"""What is raised where records are of another version: no command fails for that."""
 
 
 def make_parts(kind: str, manifests: Iterable[dict[str, Any]], shown: Iterable[Assembled], store: Store) -> Parts:
     """Return the parts of the page for what a command has just shown of some manifests."""
     parts: Parts = {}
     for manifest, each in zip(manifests, shown, strict=True):
-        parts[kind, each.name] = try_part(kind, manifest, each, store)
+        make = partial(make_part, kind, each, store)
+        parts[kind, each.name] = try_part(manifest, partial(make_and_store, kind, manifest, store, make))
     return parts
 
 
-def try_part(kind: str, manifest: dict[str, Any], shown: Assembled, store: Store) -> Part | None:
-    return or_none(manifest, lambda: make_and_store(kind, manifest, store, lambda: make_part(kind, shown, store)))
-
-
-def read_part(kind: str, manifest: dict[str, Any], store: Store, makers: Makers) -> Part | None:
-    """Return the part of another command, as its manifest says."""
+def find_part(kind: str, manifest: dict[str, Any], store: Store, makers: Makers) -> Part | None:
+    """Return the part of a manifest that this command has not shown, from the cache or from its records."""
 
     def make() -> Part:
         return make_part(kind, makers[kind](manifest, store), store)
 
-    return or_none(manifest, lambda: load_or_make(kind, manifest, store, make))
+    return try_part(manifest, partial(load_or_make, kind, manifest, store, make))
 
 
-def or_none(manifest: dict[str, Any], make: Callable[[], Part]) -> Part | None:
-    """Make a part; say so and return None where records are of another version. No command fails for that."""
+def try_part(manifest: dict[str, Any], make: Callable[[], Part]) -> Part | None:
+    """Return the part that `make` returns; where its records cannot be read, say so and return None."""
     try:
         return make()
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         reason = f"{type(error).__name__}: {error}"
         print(f"report: {manifest['name']} is left out, its records cannot be read ({reason})", file=sys.stderr)
         return None
 
 
 def update_report(store: Store, makers: Makers, made: Parts | None = None, folder: Path | None = None) -> Path:
-    """Write the page of the whole results folder and return its path."""
+    """Write the page of the whole results folder and return its path. Equal records give equal bytes."""
     parts, known = [], made or {}
     named = [("task", manifest) for manifest in store.manifests()]
     named += [("paper", manifest) for manifest in store.paper_manifests()]
     for kind, manifest in named:
         key = (kind, manifest["name"])
-        part = known[key] if key in known else read_part(kind, manifest, store, makers)
-        if part is not None:
-            parts.append(part)
-    return write_report(parts, folder or store.root)
+        parts.append(known[key] if key in known else find_part(kind, manifest, store, makers))
+    path = (folder or store.root) / NAME
+    write_if_changed(path, build_page([part for part in parts if part is not None]).encode())
+    return path
 
 
 def try_report(store: Store, makers: Makers, made: Parts, folder: Path | None = None) -> str:
     """Write the page and say where it is. The tables are written by now: what it cannot show fails no command."""
     try:
         return f"Report: {update_report(store, makers, made, folder)}"
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         reason = f"{type(error).__name__}: {error}"
         return f"No report: some records of this folder cannot be shown, perhaps of another version ({reason})"

@@ -342,7 +342,7 @@ def test_a_page_that_cannot_be_built_fails_no_run(tiny: Path, tmp_path: Path, mo
     def broken(*_: object) -> None:
         raise KeyError("90")
 
-    monkeypatch.setattr("benchmark.report.update.write_report", broken)
+    monkeypatch.setattr("benchmark.report.update.build_page", broken)
     made = run_here("--datasets", tiny, "--methods", "sr", "--seeds", 1, "--results", tmp_path)
     assert made.returncode == 0
     assert "No report: some records of this folder cannot be shown" in made.stdout
