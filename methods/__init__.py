@@ -14,7 +14,7 @@ from types import ModuleType
 from benchmark.base.errors import UserError
 from benchmark.base.names import is_plain
 from benchmark.interface import Contestant, Derived, Method
-from benchmark.jobs.code_version import code_hash, essence
+from benchmark.jobs.code_version import code_hash, essence, suite_hash
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -87,7 +87,7 @@ def imported(source: bytes) -> Iterator[str]:
 
 @lru_cache
 def built_in_hash(name: str) -> str:
-    return code_hash(sources(FOLDER / f"{name}.py"))
+    return suite_hash(sources(FOLDER / f"{name}.py"))
 
 
 def built_in_names() -> list[str]:

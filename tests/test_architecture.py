@@ -180,6 +180,26 @@ def test_the_map_for_newcomers_is_complete() -> None:
     assert len(tree.splitlines()) <= 30
 
 
+def definitions(path: Path) -> set[str]:
+    """The functions and classes of a module, and the methods of its classes as `Class.method`."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+            found |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+    return found
+
+
+def test_the_way_of_a_run_names_what_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    way = text[text.index("The way of `python run_all.py") : text.index("### Words")]
+    steps = re.findall(r"^\d+\. .*", way, re.MULTILINE)
+    named = re.findall(r"`((?:\w+/)+\w+|cli)\.([\w.]+)`", "\n".join(steps))
+    assert len(steps) <= 25
+    assert len(named) >= len(steps)
+    assert not [name for name in named if name[1] not in definitions(ROOT / "benchmark" / f"{name[0]}.py")]
+
+
 def test_the_core_never_imports_a_method() -> None:
     assert not [path for path in CORE if any(name.split(".")[0] == "methods" for name in imports(path))]
 

@@ -31,19 +31,25 @@ def deciding_files() -> list[Path]:
 
 @lru_cache(maxsize=1)
 def core_hash() -> str:
-    return code_hash(path.read_bytes() for path in deciding_files())
+    return suite_hash(path.read_bytes() for path in deciding_files())
 
 
-def code_hash(sources: Iterable[bytes]) -> str:
-    """Return the hash of what some programs do, wherever the modules lie that they import from this suite.
+def suite_hash(sources: Iterable[bytes]) -> str:
+    """Return the hash of what some files of the suite do, wherever the modules lie that they import from it.
 
     Code that is known to compute the same bits as earlier code goes by the hash of that.
     """
-    digest = hashlib.sha256()
-    for source in sources:
-        digest.update(described(WithoutOwnImports().visit(ast.parse(source))).encode())
-    found = digest.hexdigest()[:12]
+    found = hash_of(WithoutOwnImports().visit(ast.parse(source)) for source in sources)
     return SAME_CODE.get(found, found)
+
+
+def code_hash(sources: Iterable[bytes]) -> str:
+    """Return the hash of what some programs do, their imports included: where those lie is up to their authors."""
+    return hash_of(map(ast.parse, sources))
+
+
+def hash_of(programs: Iterable[ast.AST]) -> str:
+    return hashlib.sha256("".join(map(described, programs)).encode()).hexdigest()[:12]
 
 
 class WithoutOwnImports(ast.NodeTransformer):

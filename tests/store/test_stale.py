@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 import methods
-from benchmark.jobs.code_version import CORE, DECIDING, INDIFFERENT, code_hash, deciding_files, essence
+from benchmark.jobs.code_version import (
+    CORE,
+    DECIDING,
+    INDIFFERENT,
+    code_hash,
+    core_hash,
+    deciding_files,
+    essence,
+    suite_hash,
+)
 from benchmark.jobs.same_code import SAME_CODE
 from benchmark.store.stale import installed_torch, stale_reasons
 from benchmark.store.store import STALE_RECORD, Store
@@ -148,7 +157,7 @@ def test_a_shared_part_counts_for_those_that_import_it(tmp_path: Path, monkeypat
     monkeypatch.setattr(methods, "FOLDER", folder)
 
     def hashes() -> dict[str, str]:
-        return {path.stem: code_hash(sources(path)) for path in folder.glob("[a-z]*.py")}
+        return {path.stem: suite_hash(sources(path)) for path in folder.glob("[a-z]*.py")}
 
     before = hashes()
     with (folder / "_queues.py").open("a") as file:
@@ -161,15 +170,28 @@ def test_where_code_lies_does_not_count() -> None:
     """A module may move: what is imported from this suite, and how, is no part of what a program does."""
     here = b"from benchmark.base.units import counted\nimport numpy\n\ndef f(x):\n    return counted(x)\n"
     there = b"import numpy\n\ndef f(x):\n    from benchmark.elsewhere import counted\n    return counted(x)\n"
-    assert code_hash([here]) == code_hash([there])
-    assert code_hash([here]) != code_hash([here.replace(b"numpy", b"scipy")])
+    assert suite_hash([here]) == suite_hash([there])
+    assert suite_hash([here]) != suite_hash([here.replace(b"numpy", b"scipy")])
 
 
 def test_code_that_computes_the_same_goes_by_its_earlier_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = b"def f(x):\n    return x + 1\n", b"def plus_one(x):\n    return x + 1\n"
-    monkeypatch.setitem(SAME_CODE, code_hash([new]), code_hash([old]))
-    assert code_hash([new]) == code_hash([old])
-    assert code_hash([new + b"A = 1\n"]) != code_hash([old])
+    monkeypatch.setitem(SAME_CODE, suite_hash([new]), suite_hash([old]))
+    assert suite_hash([new]) == suite_hash([old])
+    assert suite_hash([new + b"A = 1\n"]) != suite_hash([old])
+
+
+def test_no_entry_is_kept_for_code_that_has_changed_since() -> None:
+    """An entry whose code is gone says nothing any more; a hash that it leads to belongs to one piece of code."""
+    assert len(set(SAME_CODE.values())) == len(SAME_CODE)
+    now = {core_hash(), *(REGISTRY.code_hash(name) for name in REGISTRY.names())}
+    assert set(SAME_CODE.values()) <= now
+
+
+def test_a_users_own_file_keeps_its_hash() -> None:
+    """Computed before the packages were made: results of plugins do not turn stale by a move."""
+    source = b"from benchmark.interface import Method\n\n\nclass Own(Method):\n    pass\n\n\nMETHOD = Own\n"
+    assert code_hash([source]) == "e834819ae574"
 
 
 BESIDE = {"base", "config", "interface", "jobs", "store"}
