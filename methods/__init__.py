@@ -17,6 +17,13 @@ from benchmark.interface import Contestant, Derived, Method
 from benchmark.jobs.code_version import code_hash, essence, suite_hash
 
 FOLDER = Path(__file__).resolve().parent
+MOVED = {
+    "benchmark.limits": "benchmark.base.limits",
+    "benchmark.prediction": "benchmark.measure.prediction",
+    "benchmark.schema": "benchmark.base.schema",
+    "benchmark.scores": "benchmark.measure.scores",
+}
+"""Modules that plugins once imported: another import would make another file, and its jobs would be trained again."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ def load_plugin(path: Path, source: bytes) -> type[Contestant]:
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses look their module up
+    sys.modules.update({old: importlib.import_module(new) for old, new in MOVED.items()})
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:

@@ -224,6 +224,18 @@ def test_older_results_of_a_plugin_keep_the_id_of_its_bytes(tiny: Path, tmp_path
     assert planned(tiny, plugin, store.root) == [(entry.jobs[0].id, "new")] * 2
 
 
+def test_a_plugin_may_import_from_where_it_could_before(tiny: Path, tmp_path: Path) -> None:
+    """To edit its imports would make it another program, with other ids."""
+    plugin = tmp_path / "mine.py"
+    former = "from benchmark.limits import Weight\nfrom benchmark.prediction import Stored\n"
+    former += "from benchmark.schema import check\nfrom benchmark.scores import softmax_response\n"
+    source = (ROOT / "methods" / "cross_entropy.py").read_text().replace('labels = {"SR": {}}', 'labels = {"Mine": {}}')
+    plugin.write_text(former + source)
+    result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "mine", "--seeds", 1, "--results", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert len(files(tmp_path, "record.json")) == 1
+
+
 def test_list() -> None:
     listing = json.loads(run_all("list", "--json").stdout)
     assert {m["label"] for m in listing["methods"]} >= {"SR", "DG", "SAT", "SAT+EM", "CCL-SC"}
