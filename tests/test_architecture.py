@@ -56,7 +56,7 @@ MAY_IMPORT = {
 }
 """What each package imports. A new arrow is entered here, where ORDER allows it."""
 WITHOUT_TORCH = ("base", "config", "measure", "store", "tables", "figures", "report")
-MOST_FILES = 14
+MOST_FILES = 13
 MOST_HIDDEN_IMPORTS = 14
 
 
