@@ -1,4 +1,4 @@
-"""`check`: put a method through the contract, line by line. A user's file is executed."""
+"""`check`: test a method against the contract, rule by rule. A file of your own is executed."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from benchmark.base.errors import UserError
 from benchmark.base.units import counted
 from benchmark.commands.options import MakeRegistry, add_set
 
-HELP = "examine a method of your own: what holds of the contract and what does not"
+HELP = "test a method of your own against the contract, rule by rule"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

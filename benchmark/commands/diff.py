@@ -1,4 +1,4 @@
-"""`diff`: what moved between two results folders. Exit code 1 if anything did, so that it can guard a change."""
+"""`diff`: show which results moved (changed) between two folders. Exit code 1 if any did: use it to guard a change."""
 
 import argparse
 
@@ -9,13 +9,13 @@ from benchmark.store.mirror import folder_or_url
 from benchmark.store.store import Store
 from benchmark.tables.diff import MARGIN, compare_folders
 
-HELP = "what moved between two results folders (exit 1 if anything did)"
+HELP = "show which results moved (changed) between two folders (exit code 1 if any did)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", type=folder_or_url, metavar="RESULTS_A", help="the results to compare with")
     parser.add_argument("new", type=folder_or_url, metavar="RESULTS_B", help="the results that may have moved")
-    part = "RESULTS_B repeats a part of RESULTS_A: what it lacks is no move"
+    part = "RESULTS_B repeats only a part of RESULTS_A: do not report what RESULTS_B lacks"
     parser.add_argument("--part", action="store_true", help=part)
 
 
@@ -31,12 +31,12 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     print(f"{equal} of {counted(total, 'run')} of the same job are equal to the bit.")
     if rounded:
         print(
-            f"{rounded} more are not, made by another kind of processor, version of torch or "
-            "number of threads: they are compared by their cells."
+            f"{rounded} more are not equal, but were made with another kind of processor, version of torch or "
+            "number of threads: their cells are compared instead."
         )
     print(
-        f"{counted(len(found.tested), 'cell')} of other jobs or machines compared: Welch's test at {LEVEL:g}, Holm's "
-        f"correction over all, and more than {MARGIN:g} points."
+        f"{counted(len(found.tested), 'cell')} of other jobs or machines compared. A cell moved if its mean changed "
+        f"by more than {MARGIN:g} points and Welch's test is significant (level {LEVEL:g}, Holm's correction over all)."
     )
     for line in found.notes:
         print(f"note: {line}")

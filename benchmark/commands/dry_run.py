@@ -26,16 +26,16 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         help="with --dry-run: measure a few steps of each method file now, instead of reading earlier records; Ctrl-C "
         "ends it early and keeps what was measured",
     )
-    group.add_argument("--json", action="store_true", help="with --dry-run: print it as JSON")
+    group.add_argument("--json", action="store_true", help="with --dry-run: print the plan as JSON")
     group.add_argument(
         "--cluster",
         type=device_counts,
         metavar="DEVICES",
         help='with --dry-run: simulate the run on these devices, e.g. "8xA100" or "8xA100,4xL4", and draw it',
     )
-    step = "with --dry-run: what a step takes, where it is not to be measured, e.g. cifar100=0.031 imagenet=0.42"
-    speed = "with --cluster: how fast a device is, where the step times hold for 1 (default), e.g. L4=0.4"
-    price = "with --cluster: of an hour of a device, e.g. A100=1.80 L4=0.70"
+    step = "with --dry-run: seconds per step, used instead of measured ones, e.g. cifar100=0.031 imagenet=0.42"
+    speed = "with --cluster: speed of a device; 1 (default) keeps the step times, L4=0.4 makes them 2.5 times as long"
+    price = "with --cluster: price of an hour on a device, e.g. A100=1.80 L4=0.70"
     add_pairs(group, "--step-seconds", "TASK=SECONDS", Within(1e-9, 86_400, "a step takes less than a day"), step)
     fastest = Within(1e-6, 10**6, "no device is so much faster than another")
     add_pairs(group, "--speed", "DEVICE=FACTOR", fastest, speed)
@@ -72,7 +72,7 @@ def check_plan(arguments: argparse.Namespace) -> None:
         for name in names:
             if getattr(arguments, name) and not getattr(arguments, owner):
                 option, needed = (f"--{each.replace('_', '-')}" for each in (name, owner))
-                raise UserError(f"{option} belongs to {needed}; add {needed}, or leave it out")
+                raise UserError(f"{option} needs {needed}; add {needed}, or leave out {option}")
     if arguments.cluster:
         simulated_devices(arguments)
         if arguments.gpus_per_job > 1:
@@ -86,7 +86,7 @@ def simulated_devices(arguments: argparse.Namespace) -> list[Device]:
     lacking = [name for name in names if prices and name not in prices]
     if lacking:
         raise UserError(
-            f"--price says nothing of {lacking[0]}; add --price {lacking[0]}=PRICE, or leave all prices out"
+            f"--price has no price for {lacking[0]}; add {lacking[0]}=PRICE to --price, or leave out --price"
         )
     return [
         Device(name, speeds.get(name, 1.0), prices.get(name)) for count, name in arguments.cluster for _ in range(count)

@@ -79,7 +79,7 @@ def add_repeatable(parser: Arguments, flag: str, metavar: str, text: str, kind: 
 
 def add_selection(parser: Arguments) -> None:
     add_list(parser, "--datasets", "TASK", "tasks by name, or paths to task files (.toml)")
-    methods = "methods by label or file name, in any case (see: list); 'all' for every one"
+    methods = "methods by label or file name, in upper or lower case (see: list); 'all' for every one"
     add_list(parser, "--methods", "METHOD", methods)
 
 
@@ -104,9 +104,9 @@ def add_table_options(parser: Arguments) -> None:
         "--ddof",
         type=whole(Within(0, 1, "a sample has one degree of freedom less, and no more")),
         metavar="0|1",
-        help="of the standard deviation: 0 for that of the population (default), 1 for that of a sample",
+        help="standard deviation to print: 0 divides by n (population, default), 1 divides by n − 1 (sample)",
     )
-    decimals = "decimals of percentages, 0 to 6 (default: 2); the best and ranks go by what is printed"
+    decimals = "decimals of percentages, 0 to 6 (default: 2); the printed numbers decide what is best, and the ranks"
     add_count(parser, "--decimals", Within(0, 6, "no test set tells more apart"), decimals)
 
 
@@ -117,7 +117,7 @@ def add_reference(parser: Arguments) -> None:
 
 
 def add_scores(parser: Arguments) -> None:
-    scores = "read every method with these confidence scores too (see: list); nothing is trained for it"
+    scores = "also rank the images of every method by these confidence scores (see: list); this needs no training"
     add_list(parser, "--scores", "SCORE", scores, score_name)
 
 
@@ -125,7 +125,8 @@ def add_test_options(parser: Arguments) -> None:
     parser.add_argument(
         "--test",
         choices=["exact", "ranksums", "paired"],
-        help="rank-sum test: exact (default), or its normal approximation; or the exact signed-rank test over seeds",
+        help="test behind the markers: the exact rank-sum test (exact, default), its normal approximation (ranksums), "
+        "or the exact signed-rank test over pairs of runs with the same seed (paired)",
     )
     parser.add_argument(
         "--holm",
@@ -135,8 +136,9 @@ def add_test_options(parser: Arguments) -> None:
     parser.add_argument(
         "--threshold",
         choices=["sort", "percentile"],
-        help="who is kept at a coverage: the ⌈c·n⌉ most confident, ties by expectation (sort, the default), or all at "
-        "or above a percentile of float32 scores, as in the public codes; a table then says what is really kept",
+        help="which images are kept at a coverage c. sort (default): the ⌈c·n⌉ most confident; ties count with their "
+        "mean error. percentile: all images at or above a percentile of the float32 scores, as in the public codes; a "
+        "further table then shows the coverage that is really kept",
     )
 
 
@@ -167,7 +169,7 @@ def add_device(parser: Arguments, use: str = "where to train") -> None:
 
 def add_speed(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "speed", "The same as --set NAME=VALUE. They change the bits, so they are part of a job's id."
+        "speed", "The same as --set NAME=VALUE. They change the rounding, so they are part of a job's id."
     )
     switch = argparse.BooleanOptionalAction
     group.add_argument(

@@ -1,4 +1,4 @@
-"""`paper`: regenerate published tables, and set them beside what was published. A run that several name is one job."""
+"""`paper`: regenerate published tables, with the published numbers beside them. A run that several need is one job."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scale",
         choices=["paper", "cpu"],
         default="paper",
-        help="the published tasks (default; need a GPU), or their small siblings '-cpu', whose figures do not compare",
+        help="paper: the published tasks (default; they need a GPU); cpu: small versions of them, TASK-cpu, with "
+        "results that cannot be compared with the published ones",
     )
     options.add_count(parser, "--seeds", SEEDS, "seeds 0..N-1 (default: as many as the paper's)")
     options.add_results(parser)

@@ -19,7 +19,7 @@ from benchmark.store.store import Store
 HELP = "train what is missing of a grid and write its tables (the default command)"
 DEFAULT_TASKS = ("digits", "gaussians")
 """Need no download and finish in minutes."""
-SEED = Within(0, 2**32 - 1, "it names a stream of random numbers, and any other does as well")
+SEED = Within(0, 2**32 - 1, "a larger seed has no advantage over a smaller one")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_selection(what)
     seeds = what.add_mutually_exclusive_group()
     options.add_count(seeds, "--seeds", SEEDS, "seeds 0..N-1 (default: the task's own number, usually 5)")
-    options.add_list(seeds, "--seed-list", "SEED", "these seeds", options.whole(SEED))
+    options.add_list(seeds, "--seed-list", "SEED", "train with exactly these seeds, e.g. 0 3 7", options.whole(SEED))
     options.add_set(what)
     options.add_plugins(what)
     options.add_device(what)
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, make_registry: options.MakeRegistry) -> i
 
     check_plan(arguments)
     if any(override.strip().startswith("bound.") for override in arguments.set) and not arguments.track_bound:
-        raise UserError("--set bound.… is for --track-bound; add --track-bound, or leave it out")
+        raise UserError("--set bound.… needs --track-bound; add --track-bound, or leave out --set bound.…")
     methods, store = make_registry(arguments.plugin), Store(arguments.results)
     maker = suite_maker(arguments, methods, arguments.seed_list or range(arguments.seeds or 0))
     asked = options.asked_settings(arguments)

@@ -34,20 +34,20 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     add_placing(parser.add_argument_group("where jobs run (no result depends on it)"))
     add_keeping(parser.add_argument_group("what is kept"))
     group = parser.add_argument_group("how the run goes")
-    again = "how often to try a job again whose process died, e.g. for lack of memory (default: 1)"
-    add_count(group, "--retries", Within(0, 100, "what dies so often does not come to an end"), again, default=1)
+    again = "how many times to restart a job after its process died, e.g. for lack of memory (default: 1)"
+    add_count(group, "--retries", Within(0, 100, "a job that dies more often will not finish"), again, default=1)
     group.add_argument(
         "--redo-stale",
         action="store_true",
-        help="do finished jobs again that another version of the code or of torch has made; without it they are used, "
-        "and the tables say so",
+        help="run finished jobs again if another version of the code or of torch made them; without this option their "
+        "results are used, and the tables say so",
     )
     add_count(
         group,
         "--max-steps",
         Within(1, 10**6, "it is for a try; leave it out to train"),
-        "only a few steps and evaluation batches of each job, and one seed unless you name some, to try a "
-        "configuration; never tabulated",
+        "try a configuration: only N steps and N evaluation batches of each job, and one seed unless you name some; "
+        "the results enter no table",
         default=0,
     )
     group.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
@@ -68,20 +68,20 @@ def add_placing(parser: Arguments) -> None:
     add_count(
         parser,
         "--workers",
-        Within(0, 1024, "no machine holds so many processes"),
-        "jobs at a time, each in a process of its own (default: one per GPU, or one per core); 0: one after the "
-        "other in this process, for a debugger; results do not depend on it",
+        Within(0, 1024, "no machine can run more processes"),
+        "how many jobs run at a time, each in its own process (default: one per GPU, or one per core); 0 runs them "
+        "one after the other in this process, for a debugger; results do not depend on it",
     )
     parser.add_argument(
         "--ray",
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help="run the jobs on Ray: one of its own on this machine, or the cluster at ADDRESS (auto: the one that this "
-        "machine belongs to; ray://HOST:10001: another); results do not depend on it (see docs/cluster.md)",
+        help="run the jobs on Ray. Without ADDRESS: start Ray on this machine. With ADDRESS: on that cluster (auto: "
+        "this machine's cluster; ray://HOST:10001: another one); results do not depend on it (see docs/cluster.md)",
     )
     share = "jobs that share a GPU, where one is too small to fill it (default: 1)"
-    add_count(parser, "--jobs-per-device", Within(1, 64, "no GPU holds so many processes"), share, default=1)
+    add_count(parser, "--jobs-per-device", Within(1, 64, "no GPU can run more processes"), share, default=1)
     add_count(
         parser,
         "--gpus-per-job",

@@ -18,11 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--grid",
         "FIELD=V,V",
-        "values to try instead of the task's grid, of the method's settings or of the task's fields, e.g. "
-        "weight=0.1,1 or optimizer.lr=0.1,0.05 (repeatable; all combinations)",
+        "values to try for a setting of the method or a field of the task, instead of the task's grid, e.g. "
+        "weight=0.1,1 or optimizer.lr=0.1,0.05 (repeatable; all combinations are tried)",
     )
     options.add_set(parser)
-    seeds = "seeds 0..N-1 of each trial, whose mean counts (default: 1)"
+    seeds = "train each trial with seeds 0..N-1, and compare trials by their mean (default: 1)"
     options.add_count(parser, "--seeds", SEEDS, seeds, default=1)
     options.add_results(parser)
     options.add_plugins(parser)

@@ -39,7 +39,7 @@ def made_with(patient: Patient, *, begun: bool) -> dict[str, Any]:
 
 
 def all_checks() -> list[Check]:
-    update = "Update driver and torch; if it stays, do not trust results of this device"
+    update = "Update driver and torch; if this check still fails, do not trust results of this device"
     return [
         Check("the device", hardware, "See whether `nvidia-smi` knows it, and which build of torch this is"),
         Check("batches", batches, "If only streamed ones are wrong, keep images on the device: raise --data-budget"),

@@ -29,7 +29,7 @@ def optimizer_of(method: Method, device: torch.device) -> torch.optim.Optimizer:
 def same_as_cpu(patient: Patient) -> Result:
     """Compare a step in float64 without dropout with the CPU's: all that may differ is the order of sums."""
     if not has_streams(patient.device):
-        raise LeftOut(f"{patient.device.type} is what would be compared with, or has no float64")
+        raise LeftOut(f"nothing to compare: {patient.device.type} is the CPU itself, or has no float64")
     worst, random = 0.0, []
     for candidate in candidates(patient):
         ours = train(candidate.make()).double()

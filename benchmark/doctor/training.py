@@ -71,8 +71,8 @@ def resumes(patient: Patient) -> Result:
             torch.save(state_to_plain(trained_until(trainer, trainer.start(), broken_off)), saved)
             taken_up = state_from_plain(trainer, read_plain(saved.getvalue()))
             if values(trained_until(trainer, taken_up, 4)) != values(whole):
-                raise Trouble(f"{name} with amp {amp}, broken off after {broken_off} of 4 epochs, ends in other bits")
-    return Result("SGD and Adam, single and half precision: saved, loaded and gone on = unbroken, bit by bit")
+                raise Trouble(f"{name} with amp {amp}, interrupted after {broken_off} of 4 epochs, ends in other bits")
+    return Result("SGD and Adam, single and half precision: saved, loaded and continued = uninterrupted, bit by bit")
 
 
 def small_trainer(patient: Patient, optimizer: str, amp: str) -> Trainer:
@@ -110,7 +110,7 @@ def memory(patient: Patient) -> Result:
         wait_for(patient.device)
         held.append(int(module_of(patient.device).memory_allocated(patient.device)))
     if held[2] > held[1]:
-        raise Trouble(f"eight steps have kept {text_from_bytes(held[2] - held[1])} more than the eight before")
+        raise Trouble(f"memory grew by {text_from_bytes(held[2] - held[1])} from step 16 to step 24")
     return Result(f"{text_from_bytes(held[2])} after 16 and after 24 steps", {"bytes": held})
 
 

@@ -109,7 +109,7 @@ def schedule_lines(described: dict[str, Any]) -> str:
         text_from_seconds(described[f"{name}_seconds"]) for name in ("makespan", "lower_bound", "critical_path")
     )
     prices = ", ".join(f"{name} {price:g}" for name, price in described["prices"].items())
-    cost = f"; cost {described['cost']:,.2f} (an hour of {prices})" if prices else ""
+    cost = f"; cost {described['cost']:,.2f} (price per hour: {prices})" if prices else ""
     steps_only = described["steps_only"]
     left_out = [f"start-up and evaluation ({', '.join(steps_only)}: only the step time is known)"] if steps_only else []
     left_out += ["failures", "other people's jobs", "steps that are slower where jobs share a device, a disk or a host"]
@@ -152,7 +152,7 @@ def suite_text(task: dict[str, Any]) -> str:
         f"{counted(len(jobs), 'job')}: {states_text(jobs)}; {epochs_text(task)}{hours}; {disk_text(task)}",
     ]
     if any(job["job"] is None for job in jobs):
-        lines.append("job ids follow from the images, and are known when these are cached")
+        lines.append("job ids depend on the images, and are known once the images are cached")
     lines += [f"{label}: {reason}" for label, reason in task["impossible"].items()]
     return "\n".join(lines)
 

@@ -51,9 +51,9 @@ def most_seconds(suite: Suite) -> float:
 def faster_choices(task: str, kind: str) -> str:
     """Return a text that says what would take less time."""
     if kind != "cpu":
-        return "fewer --seeds or --methods take less, more machines too (docs/cluster.md)"
+        return "use fewer --seeds or --methods, or more machines (docs/cluster.md)"
     small = f"--datasets {task}-cpu (paper: --scale cpu) is a small version; " if f"{task}-cpu" in task_names() else ""
     device = default_device()
     if device == "cpu":
-        return f"{small}no GPU was found here; where there is one, --device auto takes it"
+        return f"{small}no GPU was found here; on a machine with a GPU, --device auto uses it"
     return f"{small}--device {device} is here, too"

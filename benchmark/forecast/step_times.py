@@ -140,7 +140,7 @@ def measure_step_times(jobs: Sequence[Job], folders: Folders, methods: Methods, 
         except KeyboardInterrupt:
             if not index:
                 raise
-            say(f"interrupted: {index} of {len(kinds)} kinds of step are measured, the others count at their median")
+            say(f"interrupted: {index} of {len(kinds)} kinds of step are measured; the others get the median")
             step_times.cut_short = True
             break
         step_times.add(job.id, job.method, seconds)

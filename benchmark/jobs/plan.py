@@ -228,7 +228,7 @@ class Allowance:
         if len(seeds) * of_a_seed > self.left:
             raise UserError(
                 f"{counted(len(seeds), 'seed')} × {counted(of_a_seed, 'job')}: expected at most "
-                f"{self.left:,} more of the {MOST_JOBS:,} jobs that a command plans over all tasks; "
+                f"{self.left:,} more jobs, as a command plans at most {MOST_JOBS:,} over all tasks; "
                 "ask for fewer seeds, methods, settings or tasks at a time"
             )
         self.left -= len(seeds) * of_a_seed

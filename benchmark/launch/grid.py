@@ -81,7 +81,9 @@ def check_ray(options: GridOptions) -> None:
     if options.jobs_per_device > 1:
         raise UserError("--jobs-per-device: with --ray say what share of a GPU a job takes: --set resources.gpus=0.5")
     if options.workers is not None and (options.ray != "local" or not options.workers):
-        raise UserError("--workers: a cluster runs as many jobs as it can hold; leave it out, or give --ray alone")
+        raise UserError(
+            "--workers: a cluster runs as many jobs as fit; leave it out, or use 1 or more with --ray alone"
+        )
 
 
 def check_writable(store: Store, options: GridOptions) -> None:
@@ -177,7 +179,7 @@ class Grid:
         options, count = self.options, len(self.jobs)
         wants_more = options.keep_weights or options.keep_features or options.track_bound
         if wants_more and missing < count:
-            say("finished jobs keep what they have: remove a record to train its job again")
+            say("nothing is added to finished jobs; to train a finished job again, remove its record")
         if not options.quiet:
             warmups = f"; shared warm-ups to train first: {shared}" if shared else ""
             say(f"{counted(count, 'job')}, {count - missing} done already{warmups}")

@@ -127,7 +127,7 @@ class Watcher:
             raise Stop
 
     def stopping(self) -> None:
-        self.say("stopping as soon as each job has saved where it stands; Ctrl-C again stops at once")
+        self.say("stopping as soon as each job has saved its state; press Ctrl-C again to stop at once")
 
     def close(self) -> None:
         self.bar.close()
@@ -140,4 +140,4 @@ def step_line(job: Job, epoch: int | None, done: int, of: int, rate: float) -> s
     if not rate:
         return place
     pace = f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
-    return f"{place}, {pace}, {duration((of - done) / rate)} to go in it"
+    return f"{place}, {pace}, {duration((of - done) / rate)} left in this {'split' if epoch is None else 'epoch'}"

@@ -193,8 +193,8 @@ class RayPool:
             if not any(all(node.get(name, 0) >= amount for name, amount in needed.items()) for node in self.nodes):
                 text = ", ".join(f"{amount:g} {name}" for name, amount in needed.items())
                 raise UserError(
-                    f"no node of the cluster has {text}, which a job of {job.task.name} takes; lower its [resources], "
-                    "e.g. --set resources.cpus=1, or --gpus-per-job"
+                    f"a job of {job.task.name} needs {text}, and no node of the cluster has that; lower the task's "
+                    "[resources], e.g. --set resources.cpus=1, or --gpus-per-job"
                 )
 
     def listen(self, stopping: bool) -> None:
@@ -230,7 +230,7 @@ class RayPool:
         """Pass on how a job ended. One that is done without a record has written where this process cannot read."""
         job, store = event.job, self.context.store
         if event.kind == "done" and not job.until and not store.has_record(job.folder):
-            reason = f"nothing of it is in '{store.root}': let all nodes share that folder, or use a URL"
+            reason = f"it left no result in '{store.root}'; let all nodes share that folder, or use a URL"
             event = Event("failed", job, {"reason": reason})
         self.retry_policy.handle(event)
 

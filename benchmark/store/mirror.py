@@ -66,7 +66,7 @@ class Mirror:
         system, root = self.remote
         there = self.versions(folder)
         if not folder and not there and self.notes:
-            raise UserError(f"there is nothing at '{self.url}' any more; remove '{self.local}' too to begin anew")
+            raise UserError(f"no results are left at '{self.url}'; to start again, remove '{self.local}' too")
         kept = {name: note[0] for name, note in self.notes.items() if name in there and (self.local / name).exists()}
         for name in records_last(name for name, version in there.items() if kept.get(name) != version):
             write_atomically(self.local / name, system.cat_file(f"{root}/{name}"))
@@ -208,7 +208,7 @@ def mirrored(arguments: argparse.Namespace) -> Iterator[None]:
             try:
                 mirror.push()
             except Unreachable as error:
-                kept = f"all is kept in '{mirror.local}', the same command brings it there"
+                kept = f"all results are kept in '{mirror.local}'; run the same command again to upload them"
                 raise Unreachable(f"{error}; {kept}") from None
 
 

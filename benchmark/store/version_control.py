@@ -18,7 +18,7 @@ def place_to_write(results: Path, out: Path | None) -> Path | None:
 
 def left_alone(results: Path) -> str:
     """Say why nothing is written, and what to do."""
-    return f"'{results}' is under version control, and reading leaves it alone; --out DIR writes elsewhere"
+    return f"'{results}' is under version control, so this command does not change it; add --out DIR to write elsewhere"
 
 
 def is_under_version_control(results: Path) -> bool:

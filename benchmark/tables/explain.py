@@ -59,7 +59,7 @@ def test_text(manifest: Manifest, name: str, cell: Cell, against: Cell) -> str:
     outcome = run_test(manifest["test"], against.by_seed, cell.by_seed)
     reference = manifest["reference"]
     if outcome is None:
-        return "No seed is in both: no comparison."
+        return "The two methods have no seed in common: no comparison."
     statistic = f"rank sum of {reference} among both"
     if manifest["test"] == "paired":
         statistic = f"sum of the ranks of the pairs in which {reference} is lower"

@@ -116,7 +116,7 @@ def make_trials(
     owner = label_owners(methods)[label]
     method = methods.get(owner)
     if issubclass(method, Method) and method.one_per_coverage is not None:
-        raise UserError(f"{label} is trained for one coverage at a time, so no single AURC judges it: it is not tuned")
+        raise UserError(f"{label} cannot be tuned: it is trained for one coverage at a time, so it has no single AURC")
     planners, tried = {"": planner_with({})}, {}
     own, shared = split_overrides(always or {}, label, owner)
     for combination in trials:

@@ -40,7 +40,7 @@ COMMANDS = [
     (["--seeds", "2147483648", "--dry-run"], "--seeds: .* from 1 to 10,000, got '2147483648': each seed trains"),
     (["--set", "seeds=10000000000", "--dry-run"], "seeds: .* from 1 to 10,000, got '10000000000': each seed"),
     (["--seed-list", "9" * 5000, "--dry-run"], "--seed-list: .* to 4,294,967,295, got '9+.*9+': "),
-    (["--workers", "300000000"], "--workers: .* from 0 to 1,024, got '300000000': no machine holds"),
+    (["--workers", "300000000"], "--workers: .* from 0 to 1,024, got '300000000': no machine can run more"),
     (["--workers", "10000000000000000000000"], "--workers: .* from 0 to 1,024"),
     (["--workers", "1024", "--device", "cpu"], "expected at most [0-9]+ processes on this machine .* got 1,024"),
     (["--gpus-per-job", "64", "--device", "cpu", "--methods", "sr"], "processes on this machine .* got 64"),
@@ -243,5 +243,5 @@ def test_a_plan_is_counted_before_it_is_made(monkeypatch: pytest.MonkeyPatch) ->
     (entry,) = plan(task, ["Deep ensemble"], range(3), REGISTRY, "hash", allowance=allowance)
     assert (len(entry.jobs), allowance.left) == (3, MOST_JOBS - 3 * per_seed)
     allowance.left = 5
-    with pytest.raises(UserError, match="expected at most 5 more of the 100,000"):
+    with pytest.raises(UserError, match="expected at most 5 more jobs, as a command plans at most 100,000"):
         plan(task, ["SR"], range(6), REGISTRY, "hash", allowance=allowance)

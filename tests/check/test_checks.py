@@ -62,7 +62,7 @@ BREACHES = {
     "writes no state": ("return Step(loss)", "self.seen += 1; return Step(loss)"),
     "equal to the bit": ("return Step(loss)", "import random; return Step(loss * random.random())"),
     "whole state": ("return Step(loss)", "self.hidden_state += 1.0; return Step(loss * self.hidden_state)"),
-    "nothing right": ("return Step(loss)", "return Step(torch.log(1 - torch.softmax(logits, 1).amax(1)).mean())"),
+    "predictions wrong": ("return Step(loss)", "return Step(torch.log(1 - torch.softmax(logits, 1).amax(1)).mean())"),
     "odd small": ("return Step(loss)", "assert len(logits) > 3; return Step(loss)"),
     "order within": ("return Step(loss)", "return Step(loss + logits[0, 0])"),
     "only if declared": ("return Step(loss)", "return Step(loss + logits.std())"),

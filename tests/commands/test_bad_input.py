@@ -211,14 +211,14 @@ CASES = [
     (["paper"], "required: NAME"),
     (["paper", "cifar11"], "did you mean 'cifar10'"),
     (["paper", "cifar10", "--scale", "gpu"], "invalid choice"),
-    (["paper", "cifar10", "--json"], "belongs to --dry-run"),
-    (["paper", "all", "--cluster", "8xA100"], "--cluster belongs to --dry-run; add --dry-run"),
-    (["--cluster", "8xA100"], "--cluster belongs to --dry-run"),
+    (["paper", "cifar10", "--json"], "needs --dry-run"),
+    (["paper", "all", "--cluster", "8xA100"], "--cluster needs --dry-run; add --dry-run"),
+    (["--cluster", "8xA100"], "--cluster needs --dry-run"),
     (["--dry-run", "--cluster", "8xA100", "--gpus-per-job", "4"], "leave out --gpus-per-job"),
     (["--set", "resources.gpus=1.5"], "gpus above 1 must be whole, got 1.5"),
-    (["--step-seconds", "tiny=0.1"], "--step-seconds belongs to --dry-run"),
-    (["--dry-run", "--price", "A100=2"], "--price belongs to --cluster"),
-    (["--dry-run", "--speed", "A100=2"], "--speed belongs to --cluster"),
+    (["--step-seconds", "tiny=0.1"], "--step-seconds needs --dry-run"),
+    (["--dry-run", "--price", "A100=2"], "--price needs --cluster"),
+    (["--dry-run", "--speed", "A100=2"], "--speed needs --cluster"),
     *(
         (["--dry-run", "--cluster", text], "up to 1000 devices such as 8xA100 or 8xA100,4xL4, got")
         for text in ("", "A100", "8", "8x", "0xA100", "8xA100,", "8 A100", "1001xA100", "8xA100;4xL4")
@@ -230,7 +230,7 @@ CASES = [
     ),
     (["--dry-run", "--cluster", "8xA100", "--price", "A10=1"], "of --price: 'A10': did you mean 'A100'"),
     (["--dry-run", "--cluster", "8xA100", "--speed", "A100=0"], "from 1e-06 to 1,000,000, got '0'"),
-    (["--dry-run", "--cluster", "8xA100,4xL4", "--price", "A100=1"], "says nothing of L4; add --price L4=PRICE"),
+    (["--dry-run", "--cluster", "8xA100,4xL4", "--price", "A100=1"], "has no price for L4; add L4=PRICE to --price"),
     (
         ["--dry-run", "--cluster", "8xA100", "--step-seconds", "tyni=1"],
         "of --step-seconds: 'tyni': did you mean 'tiny'",
@@ -361,7 +361,7 @@ CASES = [
     (["--set", "checkpoint=best", "--set", "data.val=0"], "needs validation images"),
     (["--reference", "sr", "--methods", "dg"], "not among the methods"),
     (["--max-steps", "0"], "from 1 to 1,000,000, got '0'"),
-    (["--json"], "belongs to --dry-run"),
+    (["--json"], "needs --dry-run"),
     (["--sedes", "5"], "did you mean --seeds"),
     (["--frobnicate"], "unknown argument"),
     (["-q", "-v"], "not allowed with"),

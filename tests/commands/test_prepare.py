@@ -100,7 +100,7 @@ def test_a_plan_does_not_decode_a_large_set(leaves: Path, tmp_path: Path, monkey
     monkeypatch.setattr("benchmark.data.cache_build.decode", None)
     planned = run_here("--datasets", leaves, "--data-dir", tmp_path / "data", *SMALL, "--dry-run")
     assert "measured when they are cached" in planned.stderr
-    assert "job ids follow from the images, and are known when these are cached" in planned.stdout
+    assert "job ids depend on the images, and are known once the images are cached" in planned.stdout
 
 
 def test_the_same_results_streamed_resident_and_elsewhere(leaves: Path, tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_the_plan_of_a_cluster_in_words(tiny: Path, tmp_path: Path) -> None:
     common = ("--datasets", tiny, "--methods", "sr", "focal", "--seeds", 2, "--results", tmp_path / "r", "--dry-run")
     text = run_here(*common, "--cluster", "1xA100", "--step-seconds", "tiny=10", "--price", "A100=1.8").stdout
     assert "on 1xA100: 13 minutes from beginning to end (no order takes less than 13 minutes)" in text
-    assert "devices busy 100% of 0.22 device-hours; cost 0.40 (an hour of A100 1.8)" in text
+    assert "devices busy 100% of 0.22 device-hours; cost 0.40 (price per hour: A100 1.8)" in text
     assert "critical path, 3.3 minutes: tiny SR seed 0" in text or "tiny Focal seed 0" in text
     assert "not counted: start-up and evaluation (tiny: only the step time is known)" in text
     for suffix in ("png", "pdf"):

@@ -135,7 +135,7 @@ def test_an_interrupted_probe_keeps_what_it_has(tiny: Path, tmp_path: Path, monk
     monkeypatch.setattr("benchmark.forecast.step_times.step_time", two_only)
     probed = run_here(*common, "--probe")
     assert probed.returncode == 130
-    assert "interrupted: 2 of 3 kinds of step are measured, the others count at their median" in probed.stderr
+    assert "interrupted: 2 of 3 kinds of step are measured; the others get the median" in probed.stderr
     assert "12 epochs to train; about 0.6 device-hours" in probed.stdout, "three jobs of 4 × 5 steps"
     assert "0.60" not in probed.stdout
 
@@ -165,7 +165,7 @@ def test_a_plan_of_days_is_said_with_what_to_use_instead(slow: list[str], tmp_pa
     assert slow == ["cifar100"], "a small task is not even looked at"
     assert line == (
         "cifar100: 5 jobs, 2 at a time, take about 14 days on this machine's CPU; --datasets cifar100-cpu (paper: "
-        "--scale cpu) is a small version; no GPU was found here; where there is one, --device auto takes it"
+        "--scale cpu) is a small version; no GPU was found here; on a machine with a GPU, --device auto uses it"
     )
 
 

@@ -260,7 +260,7 @@ def test_ctrl_c_once_saves_the_step_and_twice_does_not_wait(stage: Stage, tmp_pa
     stage.wait_for(lambda: len(stage.seen()) == 2, process)
     os.killpg(process.pid, signal.SIGINT)
     stderr = finish(process, 130).splitlines()
-    assert stderr[-2:] == ["stopping as soon as each job has saved where it stands; Ctrl-C again stops at once",
+    assert stderr[-2:] == ["stopping as soon as each job has saved its state; press Ctrl-C again to stop at once",
                            "interrupted; the same command continues from here"]  # fmt: skip
     process = stage.start("--workers", workers)
     stage.wait_for(lambda: (stage.folder / "asked").exists(), process)

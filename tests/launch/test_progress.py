@@ -121,8 +121,8 @@ def test_a_slow_epoch_gives_signs_of_life(clock: list[float], capsys: pytest.Cap
     watcher(Event("step", sr, {"epoch": None, "done": 3, "of": 4, "rate": 2.0}))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4, "not one every ten seconds for days"
-    assert lines[0] == "digits SR seed 0 epoch 2/10 step 10/100, 2.0 s each, 3:00 to go in it, ETA 29:40"
-    assert lines[3].startswith("digits SR seed 0 predicting, batch 3/4, 2.0/s, 0:00 to go in it")
+    assert lines[0] == "digits SR seed 0 epoch 2/10 step 10/100, 2.0 s each, 3:00 left in this epoch, ETA 29:40"
+    assert lines[3].startswith("digits SR seed 0 predicting, batch 3/4, 2.0/s, 0:00 left in this split")
     watcher(Event("step", sr, {"epoch": None, "done": 3, "of": 4, "rate": 0.0}))
     quiet = Watcher([sr], quiet=True)
     quiet(Event("started", sr))

@@ -288,13 +288,13 @@ def test_a_node_with_other_code_is_noticed(tiny: Path, tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--set", "resources.cpus=64"], "no node of the cluster has 64 CPU, which a job of tiny takes"),
+        (["--set", "resources.cpus=64"], "a job of tiny needs 64 CPU, and no node of the cluster has that"),
         (["--set", "resources.cpus=-1"], "cpus: expected a number from 0 to 4,096"),
         (["--ray", "nowhere:1"], "no Ray cluster at 'nowhere:1'"),
         (["--ray", "auto"], "no Ray cluster at 'auto'"),
         (["--ray", "somewhere"], "--ray somewhere: expected nothing, auto, HOST:PORT or ray://HOST:PORT"),
-        (["--ray", "--workers", "0"], "--workers: a cluster runs as many jobs as it can hold"),
-        (["--ray", "auto", "--workers", "2"], "--workers: a cluster runs as many jobs as it can hold"),
+        (["--ray", "--workers", "0"], "--workers: a cluster runs as many jobs as fit"),
+        (["--ray", "auto", "--workers", "2"], "--workers: a cluster runs as many jobs as fit"),
         (["--device", "cuda:1"], "--device cuda:1: with --ray expected auto or cpu"),
         (["--jobs-per-device", "2"], "--set resources.gpus=0.5"),
     ],

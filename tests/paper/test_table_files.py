@@ -131,7 +131,7 @@ def test_bad_names() -> None:
     assert "cifar100" in table_names()
     assert run_here("paper", "qq").returncode == 2
     refused = run_here("paper", "q", "--probe")
-    assert (refused.returncode, "--probe belongs to --dry-run" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--probe needs --dry-run" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_place_that_is_suddenly_empty_empties_nothing(tmp_path: Path) -> None:
     write(here.local, x="1")
     here.push()
     shutil.rmtree(tmp_path / "mounted")
-    with pytest.raises(UserError, match="there is nothing at"):
+    with pytest.raises(UserError, match="no results are left at"):
         here.pull()
     assert texts(here.local) == {"x": "1"}
 
@@ -161,7 +161,7 @@ def test_an_end_without_network_keeps_everything_here(
         result = run_here(*words)
     assert result.returncode == 1
     assert "no route" in result.stderr.splitlines()[-1]
-    assert f"all is kept in '{local_copy(URL)}', the same command brings it there" in result.stderr
+    assert f"all results are kept in '{local_copy(URL)}'; run the same command again to upload them" in result.stderr
     assert "going on, and trying again later" in result.stderr
     assert "1 job, 1 done already" in run_here(*words).stderr
     assert any(path.endswith("record.json") for path in open_remote(URL)[0].find("/bucket"))

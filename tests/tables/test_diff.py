@@ -60,7 +60,10 @@ def test_another_machine_may_round_otherwise(tmp_path: Path, shift: float, moved
     store.write_record(folder_of("toy", "ours", "id", 4), record(4, {"SR": (0.1, LOW[4])}))
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == int(moved), result.stdout
-    assert "1 of 5 runs of the same job are equal to the bit.\n4 more are not" in result.stdout
+    assert (
+        "1 of 5 runs of the same job are equal to the bit.\n4 more are not equal, but were made with another"
+        in result.stdout
+    )
     assert "2 cells of other jobs or machines compared" in result.stdout
     assert ("moved: toy Ours 50 %: 1.02±0.01 →" in result.stdout) == moved
 
@@ -134,7 +137,7 @@ def test_lost_seeds_and_new_divergence_are_moves(tmp_path: Path) -> None:
 def test_one_seed_cannot_be_tested(tmp_path: Path) -> None:
     found = compare_folders(make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", [0.5], job="new"))
     assert not found.moved
-    assert found.notes == ["2 cells cannot be tested: one seed on a side"]
+    assert found.notes == ["2 cells cannot be tested: one of the folders has only one seed"]
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
