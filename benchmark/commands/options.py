@@ -169,7 +169,7 @@ def add_device(parser: Arguments, use: str = "where to train") -> None:
 
 def add_speed(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "speed", "The same as --set NAME=VALUE. They change the rounding, so they are part of a job's id."
+        "speed", "The same as --set NAME=VALUE. They change the numbers a little, so they are part of a job's id."
     )
     switch = argparse.BooleanOptionalAction
     group.add_argument(
