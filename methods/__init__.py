@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
+import benchmark
 from benchmark.base.errors import UserError
 from benchmark.base.names import is_plain
 from benchmark.interface import Contestant, Derived, Method
@@ -108,7 +109,9 @@ def load_plugin(path: Path, source: bytes) -> type[Contestant]:
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses look their module up
-    sys.modules.update({old: importlib.import_module(new) for old, new in MOVED.items()})
+    for old, new in MOVED.items():
+        sys.modules[old] = importlib.import_module(new)
+        setattr(benchmark, old.rpartition(".")[2], sys.modules[old])  # for `import benchmark.scores`
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:

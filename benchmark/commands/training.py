@@ -31,7 +31,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     """Add the options that all commands that train have, in groups."""
     add_speed(parser)
     add_plan(parser)
-    add_placing(parser.add_argument_group("where jobs run (no result depends on it)"))
+    add_placing(parser.add_argument_group("where jobs run"))
     add_keeping(parser.add_argument_group("what is kept"))
     group = parser.add_argument_group("how the run goes")
     again = "how many times to restart a job after its process died, e.g. for lack of memory (default: 1)"

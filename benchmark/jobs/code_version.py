@@ -22,8 +22,8 @@ OWN = ("benchmark", "methods")
 
 
 def deciding_files() -> list[Path]:
-    """Return the files of the core that decide results: all of some packages but what is known not to."""
-    found = [CORE / "interface.py"]
+    """Return the files of the core that decide results: contract, plan, and all of some packages but what does not."""
+    found = [CORE / "interface.py", CORE / "jobs" / "plan.py"]
     for package in DECIDING:
         found += [path for path in (CORE / package).glob("*.py") if path.stem not in INDIFFERENT[package]]
     return sorted(found)

@@ -92,19 +92,22 @@ class Attempts:
 
         An attempt without its mark was given up. It is thrown away, whatever its worker has written since.
         """
-        system, root = self.remote
         names = self.left()
         for attempt in (name.removesuffix(OPEN) for name in names if name.endswith(OPEN)):
-            with suppress(FileNotFoundError):
-                folder = Path(system.cat_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}").decode())
-                with self.store.claim(folder) as ours:
-                    if ours and not self.store.has_record(folder):
-                        self.publish(attempt)
-                    elif ours:
-                        self.discard(attempt)
+            # The mark is read again under the claim: its driver may have given the attempt up meanwhile.
+            with suppress(FileNotFoundError), self.store.claim(self.owner(attempt)) as ours:
+                if ours and not self.store.has_record(self.owner(attempt)):
+                    self.publish(attempt)
+                elif ours:
+                    self.discard(attempt)
         for attempt in names:
             if not attempt.endswith(OPEN) and f"{attempt}{OPEN}" not in names:
                 self.discard(attempt)
+
+    def owner(self, attempt: str) -> Path:
+        """Return the folder of the job of an open attempt."""
+        system, root = self.remote
+        return Path(system.cat_file(f"{root}/{ATTEMPTS}/{attempt}{OPEN}").decode())
 
     def left(self) -> list[str]:
         """Return the names of all attempts and marks that are there."""

@@ -34,7 +34,7 @@ PUSH_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class GridOptions:
-    """How jobs are run, as the command line says it. No result depends on these, but for `max_steps`."""
+    """How jobs are run, as the command line says it. Only `max_steps` changes what is computed."""
 
     device: str = "auto"
     data_budget: int | None = None
@@ -147,7 +147,7 @@ class Grid:
         failed = self.run_missing(to_run, context)
         self.clean_up(context)
         earlier = [(job, "diverged in an earlier run") for job in self.jobs if states[job.folder] == "diverged"]
-        return [f"failed: {job.name}: {why} (see {store.root / job.folder})" for job, why in (*earlier, *failed)]
+        return [f"failed: {job.name}: {why} (see {context.results / job.folder})" for job, why in (*earlier, *failed)]
 
     def context(self) -> Context:
         """Return what every worker must know."""

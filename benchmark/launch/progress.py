@@ -83,7 +83,8 @@ class Watcher:
         """Return the time left as text. It is computed at most once a second: many jobs take long to simulate."""
         now = time.monotonic()
         if now >= self.look_again or self.end is None:
-            left, started = self.estimate.seconds_left(), time.perf_counter()
+            started = time.perf_counter()
+            left = self.estimate.seconds_left()
             self.end = None if left is None else now + left
             self.look_again = now + max(1.0, (time.perf_counter() - started) / COST_SHARE)
         return "" if self.end is None else f"ETA {duration(max(self.end - now, 0.0))}"

@@ -104,7 +104,7 @@ class Difference:
             if not isnan(p):
                 p_values[key] = p
         if untested := len(self.tested) - len(p_values):
-            self.notes.append(f"{counted(untested, 'cell')} cannot be tested: one of the folders has only one seed")
+            self.notes.append(f"{counted(untested, 'cell')} cannot be tested: one of the two has only one seed")
         for key, p in holm(p_values).items():
             old, new = self.tested[key]
             change = mean_std(new.values)[0] - mean_std(old.values)[0]

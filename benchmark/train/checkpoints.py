@@ -72,6 +72,7 @@ class Checkpoints:
         ranks = self.trainer.ranks
         state, payload = self.first_usable() if ranks.is_first else (None, None)
         payload = ranks.broadcast(payload)
+        self.outputs.checksums.update(ranks.broadcast(self.outputs.checksums))  # all predict, or none does
         if state is None:
             state = state_from_plain(self.trainer, read_plain(payload)) if payload else self.trainer.start()
         self.saved_at = (state.epoch, state.step)

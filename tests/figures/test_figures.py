@@ -380,8 +380,9 @@ def test_long_names_keep_their_end() -> None:
     assert style.short_name("abcdefghijklmnop", 10) == "abcdef…nop"
 
 
-def test_a_backend_that_is_not_there_is_not_asked_for() -> None:
-    code = "import benchmark.figures.catalogue, matplotlib; print(matplotlib.get_backend())"
+@pytest.mark.parametrize("module", ["figures.catalogue", "forecast.gantt"])
+def test_a_backend_that_is_not_there_is_not_asked_for(module: str) -> None:
+    code = f"import benchmark.{module}, matplotlib; print(matplotlib.get_backend())"
     environment = {**os.environ, "MPLBACKEND": "nonsense"}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
     assert result.stdout.strip().lower() == "agg", result.stderr

@@ -228,7 +228,7 @@ def test_a_plugin_may_import_from_where_it_could_before(tiny: Path, tmp_path: Pa
     """To edit its imports would make it another program, with other ids."""
     plugin = tmp_path / "mine.py"
     former = "from benchmark.limits import Weight\nfrom benchmark.prediction import Stored\n"
-    former += "from benchmark.schema import check\nfrom benchmark.scores import softmax_response\n"
+    former += "from benchmark.schema import check\nimport benchmark.scores\nbenchmark.scores.softmax_response\n"
     source = (ROOT / "methods" / "cross_entropy.py").read_text().replace('labels = {"SR": {}}', 'labels = {"Mine": {}}')
     plugin.write_text(former + source)
     result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "mine", "--seeds", 1, "--results", tmp_path)

@@ -13,7 +13,7 @@ from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_warmups
 from benchmark.jobs.suite import Suite, in_line
 from benchmark.launch.eta import Eta
-from benchmark.launch.progress import Watcher, duration
+from benchmark.launch.progress import COST_SHARE, Watcher, duration
 from benchmark.launch.queue import Event, Stop
 from benchmark.store.store import Store
 from methods import Registry
@@ -129,6 +129,21 @@ def test_a_slow_epoch_gives_signs_of_life(clock: list[float], capsys: pytest.Cap
     clock[0] = 9000.0
     quiet(Event("step", sr, {"epoch": 1, "done": 1, "of": 100, "rate": 0.5}))
     assert not capsys.readouterr().err
+
+
+def test_an_estimate_that_takes_long_is_made_less_often(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher, spent = Watcher(jobs()), [0.0]
+
+    def take_long() -> float:
+        spent[0] += 0.1
+        return 60.0
+
+    monkeypatch.setattr("time.perf_counter", lambda: spent[0])
+    monkeypatch.setattr(watcher.estimate, "seconds_left", take_long)
+    assert watcher.eta() == "ETA 1:00"
+    clock[0] += 0.09 / COST_SHARE
+    assert watcher.eta() == "ETA 0:56"
+    assert spent == [0.1], "not computed again"
 
 
 def recorded() -> list[dict[str, str]]:

@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from benchmark.base.errors import Unreachable
-from benchmark.launch.attempts import ATTEMPTS, Attempts, workplace
+from benchmark.launch.attempts import ATTEMPTS, OPEN, Attempts, workplace
 from benchmark.launch.ray_pool import RayPool, Running, code_of, run_attempt
-from benchmark.store.mirror import Mirror, local_copy, open_remote
+from benchmark.store.mirror import Mirror, local_copy, make_folder, open_remote
 from benchmark.store.store import Store
 from benchmark.train.run_job import Context, run_job
 from tests.conftest import NOWHERE, ROOT, TINY, run_all, run_here
@@ -137,6 +137,26 @@ def results(tmp_path: Path, request: pytest.FixtureRequest) -> Attempts:
     store = Store(tmp_path / "results")
     url = request.getfixturevalue("bucket") if request.param == "url" else ""
     return Attempts(store, Mirror(url, store.root) if url else None)
+
+
+def test_an_attempt_that_is_given_up_meanwhile_is_not_published(
+    tiny: Path, results: Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its mark goes after it was listed, and before the job is claimed."""
+    (job,) = make_jobs(tiny, ["SR"], seeds=1)
+    attempt, claim = results.begin(job), Store.claim
+    system, root = results.remote
+    late = f"{root}/{ATTEMPTS}/{attempt}/{job.folder.as_posix()}/history.csv"
+    make_folder(system, late)
+    system.pipe_file(late, b"late")
+
+    def give_up_first(store: Store, folder: Path) -> Any:
+        system.rm(f"{root}/{ATTEMPTS}/{attempt}{OPEN}")
+        return claim(store, folder)
+
+    monkeypatch.setattr(Store, "claim", give_up_first)
+    results.recover()
+    assert not [path for path in files_of(results) if path.endswith("history.csv") and ATTEMPTS not in path]
 
 
 @pytest.mark.parametrize("successor_done", [False, True])

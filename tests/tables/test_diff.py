@@ -137,7 +137,7 @@ def test_lost_seeds_and_new_divergence_are_moves(tmp_path: Path) -> None:
 def test_one_seed_cannot_be_tested(tmp_path: Path) -> None:
     found = compare_folders(make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", [0.5], job="new"))
     assert not found.moved
-    assert found.notes == ["2 cells cannot be tested: one of the folders has only one seed"]
+    assert found.notes == ["2 cells cannot be tested: one of the two has only one seed"]
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:

@@ -219,8 +219,12 @@ def test_synchronising_batchnorm_is_part_of_the_id_and_changes_no_name(tiny: Pat
         assert all(value.min() == 1 for name, value in ours.state_dict().items() if "num_batches" not in name)
 
 
-def test_a_job_is_stopped_and_resumed_with_another_number(tiny: Path, tmp_path: Path) -> None:
-    (job,) = make_jobs(tiny, ["SAT"], seeds=1)
+@pytest.mark.parametrize(("label", "changes"), [("SAT", {}), ("SR", {"evaluate_at": "[1]"})])
+def test_a_job_is_stopped_and_resumed_with_another_number(
+    tiny: Path, tmp_path: Path, label: str, changes: dict[str, str]
+) -> None:
+    """What was predicted before the stop is predicted again by no rank: one alone would wait for the others."""
+    (job,) = make_jobs(tiny, [label], seeds=1, **changes)
     context = Context(tmp_path / "r", NOWHERE, REGISTRY, gpus_per_job=2)
     with pytest.raises(Interrupted):
         run_job(job, context, CPU, lambda values: values["epochs_done"] == 1)
