@@ -1,3 +1,3 @@
 """Forecast what a run will take before it starts: step times, device-hours, a simulated cluster."""
 
-import benchmark.figures as figures  # before matplotlib, whose backend it chooses
+import benchmark.figures  # noqa: F401  (before matplotlib, whose backend it chooses)
