@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import settings
 
 from benchmark.cli import main
@@ -134,6 +135,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for marker, count in config.stash.get(LEFT_OUT, Counter()).items():
         terminalreporter.write_line(f"{count} {marker} tests were left out; with {NEEDS[marker]}: pytest -m {marker}")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let one file at a time start processes that train: several at once need more memory than a laptop may have."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with FileLock(tmp_path_factory.getbasetemp().parent / "alone.lock"):
+        yield
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from benchmark.config.load import load_task
 from benchmark.store.store import Store
 from tests.conftest import ROOT, run_here, tables_of
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 LABELS = ["CCL-SC", "SAT+EM", "SAT", "DG", "SR"]
 
 

@@ -20,6 +20,8 @@ from benchmark.store.store import Store
 from methods import Registry
 from tests.conftest import NOWHERE, ROOT, run_all, run_here
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 
 def files(results: Path, *names: str) -> dict[str, bytes]:
     return {

@@ -24,6 +24,8 @@ from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here, tables_of
 from tests.launch.test_grid import files, predictions_and_tables
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 CPU = torch.device("cpu")
 LABELS = ["sr", "mc-dropout", "deep-ensemble", "snapshot-ensemble", "temperature-scaling", "selectivenet"]
 TRAININGS = 2 * (1 + 1 + 1 + 2)

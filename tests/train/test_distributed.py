@@ -26,6 +26,8 @@ from tests.conftest import NOWHERE, PLENTY, TINY, pretend_gpus, run_all, run_her
 from tests.launch.test_crash import Stage, finish
 from tests.store.test_damage import CPU, REGISTRY, make_jobs, trained
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 LABELS = ["SR", "SAT", "CCL-SC"]
 EXACT = {"epochs": "6", "eval_batch_size": "70"}
 """153 images in batches of 32, so that the last has 25: 30 steps."""

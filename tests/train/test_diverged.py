@@ -8,6 +8,8 @@ import pytest
 from tests.conftest import run_all, run_here
 from tests.launch.test_grid import files
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 DIVERGING = '''
 """Cross-entropy times BAD."""
 from torch.nn.functional import cross_entropy
