@@ -5,6 +5,7 @@ The process that runs the job receives what the first rank reports, and answers.
 
 import copy
 import faulthandler
+import gc
 import os
 import signal
 import subprocess
@@ -183,6 +184,12 @@ def be_rank(connection: "Connection[Any, Any]", job: Job, context: Context, firs
         # Where another has died, and this one fails because of it, that one is to be noticed first.
         time.sleep(SECONDS_TO_BE_ENDED)
         raise RuntimeError(" ".join(f"{type(ended.error).__name__}: {ended.error}".split())) from ended.error
+    leave_group()
+
+
+def leave_group() -> None:
+    """End the process group. First free what holds it in a circle: its threads would abort the ending process."""
+    gc.collect()
     dist.destroy_process_group()
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from benchmark.base.errors import UserError
 from benchmark.data.dataset import prepare
 from benchmark.data.devices import choose_devices
-from benchmark.launch.torchrun import run_on_ranks
+from benchmark.launch.torchrun import leave_group, run_on_ranks
 from benchmark.store.store import Store
 from benchmark.train import trainer as trainer_module
 from benchmark.train.distributed import ALONE, Ranks, Team, each_tensor, parts_of
@@ -75,7 +75,7 @@ def be_one_of_two(rank: int, task: Path, folder: Path) -> None:
     found["gathered"] = team.gather_rows(uneven, [3, 4]), team.gather_rows(uneven > 1, [2, 0])
     found["broadcast"] = team.broadcast(f"rank {rank}")
     torch.save(found, folder / f"{rank}.pt")
-    dist.destroy_process_group()
+    leave_group()
 
 
 @pytest.fixture(scope="module")
