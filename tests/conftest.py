@@ -140,10 +140,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let one file at a time start processes that train: several at once need more memory than a laptop may have."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        yield
-        return
-    with FileLock(tmp_path_factory.getbasetemp().parent / "alone.lock"):
+    beside_others = "PYTEST_XDIST_WORKER" in os.environ
+    with FileLock(tmp_path_factory.getbasetemp().parent / "alone.lock") if beside_others else contextlib.nullcontext():
         yield
 
 
