@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from benchmark.base.limits import Epochs, Positive, Weight, Within
 from benchmark.base.schema import check, later
+from benchmark.measure.catalogue import Predicted, confidence_of
 from benchmark.measure.prediction import Evidence, Floats, Prediction, Stored
 from benchmark.measure.scores import Confidence, abstention, softmax_response
 
@@ -81,15 +83,21 @@ class Contestant:
     """Each name shown in tables → the config that makes it."""
     needs_validation: ClassVar[bool] = False
     """Reads the validation split; on a task without one its column is a dash."""
+    own_scores: ClassVar[tuple[str, ...]] = ("SR",)
+    """Names of the scores that its table shows (benchmark/measure/catalogue.py), the published one first."""
 
     @dataclass(frozen=True)
     class Config:
         """Hyper-parameters, with the paper's values as defaults."""
 
-    @staticmethod
-    def scores(prediction: Stored) -> dict[str, Confidence]:
-        """Return confidences by name, the published one first. Pure: repeated from stored predictions at any time."""
-        return {"SR": softmax_response(prediction.logits)}
+    @classmethod
+    def scores(cls, prediction: Stored) -> dict[str, Confidence]:
+        """Return confidences by name, the published one first. Pure: repeated from stored predictions at any time.
+
+        A file of your own may define a score here, as a static method, that no other method has.
+        """
+        run = Predicted(Evidence(prediction, np.zeros(0, np.int64)))
+        return {name: confidence_of(name, run) for name in cls.own_scores}
 
 
 class Method(Contestant, nn.Module):

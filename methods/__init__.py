@@ -15,7 +15,8 @@ import benchmark
 from benchmark.base.errors import UserError
 from benchmark.base.names import is_plain
 from benchmark.interface import Contestant, Derived, Method
-from benchmark.jobs.code_version import code_hash, essence, suite_hash
+from benchmark.base.programs import code_hash, essence
+from benchmark.jobs.code_version import suite_hash
 
 FOLDER = Path(__file__).resolve().parent
 MOVED = {

@@ -3,22 +3,16 @@
 import torch
 from torch import Tensor
 
-from benchmark.interface import Confidence, Method, Prediction, Stored, abstention, softmax_response
+from benchmark.interface import Method, Prediction
 
 
 class AbstentionMethod(Method):
     extra_outputs = 1
+    own_scores = ("abstention", "SR")
 
     def predict(self, images: Tensor) -> Prediction[Tensor]:
         outputs, features = self.network(images)
         return Prediction(outputs[:, :-1], features, {"abstain": outputs[:, -1]})
-
-    @staticmethod
-    def scores(prediction: Stored) -> dict[str, Confidence]:
-        return {
-            "abstention": abstention(prediction.logits, prediction.aux["abstain"]),
-            "SR": softmax_response(prediction.logits),
-        }
 
 
 def abstention_mass(outputs: Tensor) -> Tensor:

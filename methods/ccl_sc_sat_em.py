@@ -6,7 +6,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Confidence, Progress, Step, Stored, Task, Weight, check
+from benchmark.interface import Batch, Progress, Step, Task, Weight, check
 from methods._contrastive import ContrastConfig
 from methods.ccl_sc import ConfidenceAwareContrast
 from methods.self_adaptive import SelfAdaptive
@@ -29,6 +29,8 @@ class ContrastWithSelfAdaption(ConfidenceAwareContrast, SelfAdaptive):
     title = "CCL-SC with SAT+EM in the place of cross-entropy"
     reference = "Wu et al., ICML 2024"
     labels = {"CCL-SC+SAT+EM": {}}
+    own_scores = ("SR", "abstention")
+    """SR first, as it ranks CCL-SC; the paper does not say which score ranks the combination."""
 
     @dataclass(frozen=True)
     class Config(ContrastConfig):
@@ -57,12 +59,6 @@ class ContrastWithSelfAdaption(ConfidenceAwareContrast, SelfAdaptive):
     def after_step(self, batch: Batch, carry: Tensor, progress: Progress) -> None:
         SelfAdaptive.after_step(self, batch, carry, progress)
         ConfidenceAwareContrast.after_step(self, batch, carry, progress)
-
-    @staticmethod
-    def scores(prediction: Stored) -> dict[str, Confidence]:
-        """Return SR first, as it ranks CCL-SC; the paper does not say which score ranks the combination."""
-        own, response = SelfAdaptive.scores(prediction).items()
-        return dict([response, own])
 
 
 METHOD = ContrastWithSelfAdaption

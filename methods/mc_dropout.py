@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmark.interface import Confidence, Method, Prediction, Stored, Within, softmax_response
+from benchmark.interface import Method, Prediction, Within
 
 
 class PassStatistics:
@@ -49,6 +48,8 @@ class MonteCarloDropout(Method):
     title = "MC-dropout: mean of passes with dropout on, through SR's network; trains nothing"
     reference = "Gal & Ghahramani, ICML 2016"
     labels = {"MC-dropout": {}}
+    own_scores = ("variance", "SR", "mutual information")
+    """The variance first, as published for rejection (Geifman & El-Yaniv, NeurIPS 2017)."""
     starts_from = "cross_entropy"
     stochastic = True
 
@@ -73,16 +74,6 @@ class MonteCarloDropout(Method):
 
     def notes(self) -> list[str]:
         return [] if self.dropout_layers() else ["the network has no dropout, so all passes agree and this is SR"]
-
-    @staticmethod
-    def scores(prediction: Stored) -> dict[str, Confidence]:
-        """Return the negative variance first, as published for rejection (Geifman & El-Yaniv, NeurIPS 2017)."""
-        variance, information = (np.asarray(prediction.aux[n], np.float64) for n in ("variance", "mutual information"))
-        return {
-            "variance": -variance,
-            "SR": softmax_response(prediction.logits),
-            "mutual information": -information,
-        }
 
 
 METHOD = MonteCarloDropout

@@ -3,26 +3,22 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmark.interface import (
     Batch,
-    Confidence,
     Method,
     Prediction,
     Progress,
     Step,
-    Stored,
     Task,
     Weight,
     Within,
     accuracy,
     check,
     later,
-    softmax_response,
 )
 
 SMALLEST_COVERAGE = 1e-3
@@ -58,6 +54,7 @@ class SelectiveNet(Method):
     title = "SelectiveNet: a selection head trained for one coverage"
     reference = "Geifman & El-Yaniv, ICML 2019"
     labels = {"SelectiveNet": {"head_dropout": True}}
+    own_scores = ("selection", "SR")
     one_per_coverage = "coverage"
     couples_samples = True
 
@@ -107,11 +104,6 @@ class SelectiveNet(Method):
     def predict(self, images: Tensor) -> Prediction[Tensor]:
         logits, features = self.network(images)
         return Prediction(logits, features, {"reject": -self.selector(features)[:, 0]})
-
-    @staticmethod
-    def scores(prediction: Stored) -> dict[str, Confidence]:
-        selection = -np.asarray(prediction.aux["reject"], np.float64)
-        return {"selection": selection, "SR": softmax_response(prediction.logits)}
 
 
 METHOD = SelectiveNet

@@ -1,6 +1,12 @@
-"""Compute the measures of a record from prediction and labels. Pure numpy: can be repeated from stored predictions."""
+"""Compute the measures of a run from prediction and labels. Pure numpy: can be repeated from stored predictions.
 
-from collections.abc import Mapping
+To add a measure: a field in `measures.py`, its formula in one of the tables here, and a row in `tables/build.py`.
+Finished runs get it from their stored predictions.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,74 +14,126 @@ from numpy.typing import NDArray
 
 from benchmark.base.units import counted
 from benchmark.measure import metrics
-from benchmark.measure.prediction import Evidence
+from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
+from benchmark.measure.prediction import Evidence, Prediction, Stored
 from benchmark.measure.scores import Confidence, as_public_codes
 
 CLASS_COVERAGES = (90, 80, 70, 50)
 """In per cent: the coverages at which a record keeps the share of each class."""
+ORACLE = "oracle"
+Floats = NDArray[np.float64]
 
 
-def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, Any]:
-    """Return what a record keeps of a run: metrics of the classifier, of each score, and of the oracle if known."""
-    logits, labels = evidence.prediction.logits, evidence.labels
-    measured: dict[str, Any] = {
-        "classifier": metrics.classifier_metrics(logits, labels),
-        "scores": measure_scores(evidence, scores),
-        "num_test": len(labels),
-        "coverages": np.round(100 * metrics.CURVE_COVERAGES, 6).tolist(),
-    }
-    if evidence.posterior is not None:
-        measured["oracle"] = measure_oracle(evidence.posterior, labels)
-    return measured
+@dataclass(frozen=True)
+class Classified:
+    """Logits and labels, as the measures of a classifier read them."""
+
+    logits: Floats
+    labels: NDArray[np.int64]
+
+    @cached_property
+    def error(self) -> NDArray[np.bool_]:
+        return np.asarray(self.logits.argmax(axis=1) != self.labels)
+
+    @cached_property
+    def probability(self) -> Floats:
+        return metrics.largest_probability(self.logits)
 
 
-def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, dict[str, Any]]:
-    """Return metrics and risk curve of each score; also 1 − P(ŷ|x), averaged over kept images, if P is known."""
-    predicted, posterior = evidence.prediction.logits.argmax(axis=1), evidence.posterior
-    error = (predicted != evidence.labels).astype(np.float64)
-    expected = None if posterior is None else 1 - posterior[np.arange(len(predicted)), predicted]
+@dataclass(frozen=True)
+class Ranking:
+    """Predicted images with a confidence each, as the measures of a score read them."""
+
+    name: str
+    confidence: Confidence
+    evidence: Evidence
+
+    @cached_property
+    def predicted(self) -> NDArray[np.int64]:
+        return np.asarray(self.evidence.prediction.logits.argmax(axis=1))
+
+    @cached_property
+    def error(self) -> Floats:
+        return np.asarray(self.predicted != self.evidence.labels, dtype=np.float64)
+
+    @cached_property
+    def expected(self) -> Floats | None:
+        """Return 1 − P(ŷ|x), where P is known."""
+        posterior = self.evidence.posterior
+        return None if posterior is None else 1 - posterior[np.arange(len(self.predicted)), self.predicted]
+
+    @cached_property
+    def ranked(self) -> Floats:
+        return metrics.ranked_loss(self.confidence, self.error)
+
+    @cached_property
+    def ranked_expected(self) -> Floats | None:
+        return None if self.expected is None else metrics.ranked_loss(self.confidence, self.expected)
+
+    @cached_property
+    def percentile(self) -> tuple[Floats, Floats]:
+        public = self.confidence
+        if self.name != ORACLE:
+            public = as_public_codes(self.name, self.confidence, self.evidence.prediction)
+        return metrics.percentile_risk(public, self.error, metrics.CURVE_COVERAGES)
+
+    @cached_property
+    def class_coverage(self) -> dict[str, list[float | None]]:
+        """Return the share kept of each class at a few coverages, by the coverage in per cent."""
+        labels, num_classes = self.evidence.labels, self.evidence.prediction.logits.shape[1]
+        found = {c: metrics.class_coverage(self.confidence, labels, num_classes, c / 100) for c in CLASS_COVERAGES}
+        return {f"{c}": [None if np.isnan(x) else round(float(x), 6) for x in each] for c, each in found.items()}
+
+
+OF_CLASSIFIERS: dict[str, Callable[[Classified], float]] = {
+    "accuracy": lambda c: float(1 - c.error.mean()),
+    "nll": lambda c: metrics.nll(c.logits, c.labels),
+    "brier": lambda c: metrics.brier(c.logits, c.labels),
+    "ece": lambda c: metrics.ece(c.probability, c.error),
+}
+OF_SCORES: dict[str, Callable[[Ranking], Any]] = {
+    "risk": lambda r: metrics.curve(r.ranked),
+    "aurc": lambda r: metrics.mean_risk(r.ranked),
+    "e_aurc": lambda r: metrics.mean_risk(r.ranked) - metrics.optimal_aurc(int(r.error.sum()), len(r.error)),
+    "augrc": lambda r: metrics.mean_generalised_risk(r.ranked),
+    "auroc": lambda r: none_if_nan(metrics.failure_auroc(r.confidence, r.error)),
+    "top_ties": lambda r: metrics.top_ties(r.confidence),
+    "expected_risk": lambda r: None if r.ranked_expected is None else metrics.curve(r.ranked_expected),
+    "expected_aurc": lambda r: None if r.ranked_expected is None else metrics.mean_risk(r.ranked_expected),
+    "percentile_risk": lambda r: r.percentile[0].tolist(),
+    "percentile_coverage": lambda r: r.percentile[1].tolist(),
+    "class_coverage": lambda r: r.class_coverage,
+}
+
+
+def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> Measures:
+    """Return what a record keeps of a run: measures of the classifier, of each score, and of the oracle if known."""
+    classified = Classified(np.asarray(evidence.prediction.logits, np.float64), np.asarray(evidence.labels))
+    return Measures(
+        ClassifierMeasures(**{name: formula(classified) for name, formula in OF_CLASSIFIERS.items()}),
+        measure_scores(evidence, scores),
+        len(evidence.labels),
+        oracle=None if evidence.posterior is None else measure_oracle(evidence.posterior, evidence.labels),
+    )
+
+
+def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, ScoreMeasures]:
+    """Return the measures of each score by its name."""
     for name, confidence in scores.items():
-        if not np.isfinite(confidence).all():
-            raise ValueError(
-                f"the score {name} is not finite for {counted(int(np.sum(~np.isfinite(confidence))), 'image')}"
-            )
-    num_classes = evidence.prediction.logits.shape[1]
-    return {
-        name: {
-            **measure_score(confidence, error, expected),
-            **metrics.percentile_curves(as_public_codes(name, confidence, evidence.prediction), error),
-            "class_coverage": measure_classes(confidence, evidence.labels, num_classes),
-        }
-        for name, confidence in scores.items()
-    }
+        if (lost := int(np.sum(~np.isfinite(confidence)))) > 0:
+            raise ValueError(f"the score {name} is not finite for {counted(lost, 'image')}")
+    return {name: measure_ranking(Ranking(name, confidence, evidence)) for name, confidence in scores.items()}
 
 
-def measure_classes(
-    confidence: Confidence, labels: NDArray[np.int64], num_classes: int
-) -> dict[str, list[float | None]]:
-    """Return the share kept of each class at a few coverages, by the coverage in per cent."""
-    found = {c: metrics.class_coverage(confidence, labels, num_classes, c / 100) for c in CLASS_COVERAGES}
-    return {f"{c}": [None if np.isnan(x) else round(float(x), 6) for x in each] for c, each in found.items()}
+def measure_ranking(ranking: Ranking) -> ScoreMeasures:
+    return ScoreMeasures(**{name: formula(ranking) for name, formula in OF_SCORES.items()})
 
 
-def measure_score(
-    confidence: Confidence, error: NDArray[np.float64], expected: NDArray[np.float64] | None
-) -> dict[str, Any]:
-    ranked = metrics.ranked_loss(confidence, error)
-    ranking = metrics.ranking_metrics(confidence, error, ranked)
-    found: dict[str, Any] = {
-        **{name: None if np.isnan(value) else value for name, value in ranking.items()},
-        "risk": metrics.curve(ranked),
-    }
-    if expected is not None:
-        ranked_expected = metrics.ranked_loss(confidence, expected)
-        found["expected_risk"] = metrics.curve(ranked_expected)
-        found["expected_aurc"] = metrics.mean_risk(ranked_expected)
-    return found
-
-
-def measure_oracle(posterior: NDArray[np.float64], labels: NDArray[np.int64]) -> dict[str, Any]:
+def measure_oracle(posterior: Floats, labels: NDArray[np.int64]) -> ScoreMeasures:
     """Measure the Bayes class ranked by Bayes confidence: no method's expected risk is lower at any coverage."""
-    error = (posterior.argmax(axis=1) != labels).astype(np.float64)
-    confidence = posterior.max(axis=1)
-    return measure_score(confidence, error, 1 - confidence) | metrics.percentile_curves(confidence, error)
+    bayes: Stored = Prediction(posterior)
+    return measure_ranking(Ranking(ORACLE, posterior.max(axis=1), Evidence(bayes, labels, posterior)))
+
+
+def none_if_nan(value: float) -> float | None:
+    return None if np.isnan(value) else value

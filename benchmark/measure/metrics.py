@@ -174,40 +174,15 @@ def ece(probability: ArrayLike, error: ArrayLike, bins: int = 15) -> float:
     return float(np.abs(np.bincount(index, correct - r, minlength=bins)).sum() / len(r))
 
 
-def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """Return the metrics that do not depend on the confidence score."""
-    u, y = np.asarray(logits, np.float64), np.asarray(labels)
-    error = u.argmax(axis=1) != y
-    probability = np.exp(log_softmax(u, axis=1)).max(axis=1)
-    return {
-        "accuracy": float(1 - error.mean()),
-        "nll": nll(u, y),
-        "brier": brier(u, y),
-        "ece": ece(probability, error),
-    }
-
-
-def ranking_metrics(confidence: ArrayLike, error: Array, ranked: Array) -> dict[str, float]:
-    """Return the metrics of a score beside the risk–coverage curve; error is 0 or 1, `ranked` the same, ranked."""
-    return {
-        "aurc": mean_risk(ranked),
-        "e_aurc": mean_risk(ranked) - optimal_aurc(int(error.sum()), len(error)),
-        "augrc": mean_generalised_risk(ranked),
-        "auroc": failure_auroc(confidence, error),
-        "top_ties": top_ties(confidence),
-    }
+def largest_probability(logits: ArrayLike) -> Array:
+    """Return max_j p_j of each sample."""
+    return np.asarray(np.exp(log_softmax(np.asarray(logits, np.float64), axis=1)).max(axis=1))
 
 
 def top_ties(confidence: ArrayLike) -> float:
     """Return the share of samples tied at the highest confidence: above 0.001, risk at low coverage is an average."""
     confidence = np.asarray(confidence)
     return float((confidence == confidence.max()).mean())
-
-
-def percentile_curves(confidence: ArrayLike, loss: ArrayLike) -> dict[str, list[float]]:
-    """Return the risk at the same coverages by the rule of the public codes, and the coverage it really keeps."""
-    risk, covered = percentile_risk(confidence, loss, CURVE_COVERAGES)
-    return {"percentile_risk": risk.tolist(), "percentile_coverage": covered.tolist()}
 
 
 def curve(ranked: Array) -> Sequence[float]:

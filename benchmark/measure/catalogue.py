@@ -1,0 +1,140 @@
+"""Name the scores that a finished run can be read with. What must be fitted is fitted on validation or training images.
+
+A score is a function of a finished run that returns a confidence for each test image, larger where it is kept first.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from benchmark.measure import scores
+from benchmark.measure.metrics import aurc
+from benchmark.measure.prediction import Evidence, Floats, Stored
+from benchmark.measure.scores import Confidence
+
+EXPONENTS = range(10)
+NO_FEATURES = "it needs features, which --keep-features stores; means of several passes or networks have none"
+
+
+class Unavailable(Exception):
+    """A run has no value of a score or a measure; the text says why."""
+
+
+class FinishedRun(Protocol):
+    """What is stored of a run. To read what is not there raises Unavailable."""
+
+    @property
+    def test(self) -> Evidence: ...
+    @property
+    def validation(self) -> Evidence: ...
+    @property
+    def train(self) -> Evidence: ...
+
+
+Score = Callable[[FinishedRun], Confidence]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A run of which only the prediction of the test images is at hand."""
+
+    test: Evidence
+
+    @property
+    def validation(self) -> Evidence:
+        raise Unavailable("it needs validation images")
+
+    @property
+    def train(self) -> Evidence:
+        raise Unavailable(NO_FEATURES)
+
+
+def of_logits(score: Callable[[Floats], Confidence]) -> Score:
+    return lambda run: score(run.test.prediction.logits)
+
+
+def minus_output(name: str) -> Score:
+    """Return the score that is minus an output of the method itself, which is larger where there is more doubt."""
+    return lambda run: -np.asarray(run.test.prediction.aux[name], np.float64)
+
+
+def abstention(run: FinishedRun) -> Confidence:
+    prediction = run.test.prediction
+    return scores.abstention(prediction.logits, prediction.aux["abstain"])
+
+
+def pnorm(run: FinishedRun) -> Confidence:
+    """Return the p-norm score with the lowest AURC on validation images; softmax response unless one is better."""
+    logits = run.validation.prediction.logits
+    error = logits.argmax(axis=1) != run.validation.labels
+    candidates: list[Callable[[Floats], Confidence]] = [scores.softmax_response]
+    candidates += [lambda u, p=p: scores.max_logit_pnorm(u, p) for p in EXPONENTS]  # type: ignore[misc]
+    best = min(candidates, key=lambda score: aurc(score(logits), error))
+    return best(run.test.prediction.logits)
+
+
+def features(run: FinishedRun) -> tuple[Floats, Floats]:
+    """Return the features of the test images and of the training images."""
+    test, train = run.test.prediction.features, run.train.prediction.features
+    if test is None or train is None:
+        raise Unavailable(NO_FEATURES)
+    return test, train
+
+
+POST_HOC: dict[str, Score] = {
+    "SR": of_logits(scores.softmax_response),
+    "margin": of_logits(scores.margin),
+    "entropy": of_logits(scores.negative_entropy),
+    "max logit": of_logits(scores.max_logit),
+    "energy": of_logits(scores.energy),
+    "DOCTOR": of_logits(scores.doctor),
+    "pNorm": pnorm,
+    "kNN": lambda run: scores.nearest_neighbour(*features(run)),
+    "Mahalanobis": lambda run: scores.mahalanobis(*features(run), run.train.labels),
+}
+"""Scores that any run can be read with, also long after its training."""
+OWN: dict[str, Score] = {
+    "abstention": abstention,
+    "selection": minus_output("reject"),
+    "variance": minus_output("variance"),
+    "mutual information": minus_output("mutual information"),
+}
+"""Scores made of outputs that only some methods have."""
+
+
+@dataclass(frozen=True)
+class AddedScore:
+    """A score of a user's own file."""
+
+    score: Score
+    title: str
+    version: str
+    """Hash of what the file does."""
+
+
+ADDED: dict[str, AddedScore] = {}
+"""Scores of the plugins that were loaded: any run can be read with them."""
+OwnScores = Callable[[Stored], Mapping[str, Confidence]]
+OF_METHODS: dict[str, tuple[OwnScores, str]] = {}
+"""By method, for plugins that compute scores of their own: the function, and the hash of what the file does."""
+
+
+def any_run_scores() -> dict[str, str]:
+    """Return the scores that any run can be read with, with their titles."""
+    return {name: scores.TITLES[name] for name in POST_HOC} | {name: each.title for name, each in ADDED.items()}
+
+
+def confidence_of(name: str, run: FinishedRun, method: str = "") -> Confidence:
+    """Return the confidences of a score by its name, for a run of this method. Raise Unavailable where it has none."""
+    if name in ADDED:
+        return np.asarray(ADDED[name].score(run), dtype=np.float64)
+    if method in OF_METHODS and name in (found := OF_METHODS[method][0](run.test.prediction)):
+        return found[name]
+    if score := POST_HOC.get(name) or OWN.get(name):
+        try:
+            return score(run)
+        except KeyError as output:
+            raise Unavailable(f"its predictions have no output {output}") from None
+    raise Unavailable(f"{name} is a score of its plugin's own; name the file: --plugin {method}.py")

@@ -1,0 +1,68 @@
+"""Define what is measured of a run: of its classifier, and of each of its scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Curve = Sequence[float]
+"""At the coverages 0, 0.5, …, 100 %."""
+
+
+@dataclass(frozen=True)
+class ClassifierMeasures:
+    """What does not depend on a score. None: not known, as the code that measured it did not have it or was mended."""
+
+    accuracy: float | None = None
+    nll: float | None = None
+    brier: float | None = None
+    ece: float | None = None
+
+
+@dataclass(frozen=True)
+class ScoreMeasures:
+    """What is measured of one score. None: not known, or there is no such value."""
+
+    risk: Curve
+    """Selective risk: ⌈c·n⌉ images are kept, ties by expectation."""
+    aurc: float | None = None
+    e_aurc: float | None = None
+    augrc: float | None = None
+    auroc: float | None = None
+    top_ties: float | None = None
+    """Share of images that tie for the highest confidence."""
+    expected_risk: Curve | None = None
+    """Posterior-expected risk, where the truth is known."""
+    expected_aurc: float | None = None
+    percentile_risk: Curve | None = None
+    """By the rule of the public codes: all at or above a percentile are kept."""
+    percentile_coverage: Curve | None = None
+    """The coverage really kept then."""
+    class_coverage: Mapping[str, Sequence[float | None]] | None = None
+    """By coverage in per cent: what is kept of each class."""
+
+    def curve(self, name: str) -> Curve | None:
+        """Return a curve by its name in records."""
+        curves = {
+            "risk": self.risk,
+            "expected_risk": self.expected_risk,
+            "percentile_risk": self.percentile_risk,
+            "percentile_coverage": self.percentile_coverage,
+        }
+        return curves[name]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """All that is measured of a run on one set of images."""
+
+    classifier: ClassifierMeasures
+    scores: Mapping[str, ScoreMeasures]
+    """The method's own, the published one first."""
+    num_images: int
+    further: Mapping[str, ScoreMeasures] = field(default_factory=dict)
+    """Scores that were asked for later."""
+    oracle: ScoreMeasures | None = None
+    """Of the Bayes classifier, where the truth is known."""
+
+    @property
+    def all_scores(self) -> Mapping[str, ScoreMeasures]:
+        return {**self.further, **self.scores}

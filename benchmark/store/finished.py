@@ -1,0 +1,42 @@
+"""Read the stored predictions of a finished run, each when it is first used."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from benchmark.base.files import Damaged
+from benchmark.measure.catalogue import NO_FEATURES, Unavailable
+from benchmark.measure.prediction import Evidence
+from benchmark.store.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The stored predictions of a finished run."""
+
+    folder: Path
+    store: Store
+    epoch: int | None = None
+    """Read what was stored after so many epochs; None is the end of training."""
+    measured: str = PREDICTION
+    """The file of the prediction that is measured."""
+
+    @cached_property
+    def test(self) -> Evidence:
+        return self.read(self.measured, "its predictions were not kept")
+
+    @cached_property
+    def validation(self) -> Evidence:
+        return self.read(PREDICTION_VAL, "it needs validation images, and the task has none (data.val = 0)")
+
+    @cached_property
+    def train(self) -> Evidence:
+        return self.read(PREDICTION_TRAIN, NO_FEATURES)
+
+    def read(self, name: str, reason: str) -> Evidence:
+        try:
+            return self.store.read_prediction(self.folder, name if self.epoch is None else at_epoch(name, self.epoch))
+        except OSError:
+            raise Unavailable(reason) from None
+        except Damaged:
+            raise Unavailable("its predictions are damaged; the command that made them makes them again") from None
