@@ -1,6 +1,7 @@
 """`explain`: the seeds, values, jobs and commit behind a cell of a table, and the test behind its marker."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from benchmark.base.errors import UserError
@@ -26,16 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:
     store = Store(arguments.results)
-    manifests = {manifest["name"]: manifest for manifest in store.manifests()}
-    manifests |= {f"paper/{manifest['name']}": manifest for manifest in store.paper_manifests()}
+    manifests = {manifest.name: manifest for manifest in store.manifests()}
+    manifests |= {f"paper/{manifest.name}": manifest for manifest in store.paper_manifests()}
     if not manifests:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
     stem = arguments.task if arguments.task.startswith("paper/") else Path(arguments.task).stem
-    manifest = manifests[match_name(stem, manifests, "task in this results folder:")] | asked_settings(arguments)
-    owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
-    if not labels_named(canonical(arguments.method), owners) and not manifest.get("columns"):
+    named = manifests[match_name(stem, manifests, "task in this results folder:")]
+    manifest = asked_settings(arguments).applied_to(named)
+    if not labels_named(canonical(arguments.method), manifest.owners) and not manifest.columns:
         manifest = with_every_run(manifest, store.paper_manifests())
-    labels = [*(entry["label"] for entry in manifest["entries"]), *manifest.get("columns", [])]
-    manifest["reference"] = pick_reference(arguments.reference, manifest["reference"], labels)
+    labels = [*manifest.owners, *manifest.columns]
+    manifest = replace(manifest, reference=pick_reference(arguments.reference, manifest.reference, labels))
     print(explain(manifest, arguments.method, arguments.coverage, store))
     return 0

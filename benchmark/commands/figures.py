@@ -1,11 +1,11 @@
 """`figures`: draw the figures of a results folder from its records, as PNG and PDF. Needs no torch."""
 
 import argparse
-from typing import Any
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
 from benchmark.commands.options import add_out, add_reference, add_results, add_scores, add_selection, asked_settings
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.store.version_control import left_alone, place_to_write
 from benchmark.tables.build import select
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:
     store = Store(arguments.results)
-    manifests = {manifest["task"]: manifest for manifest in store.manifests()}
+    manifests = {manifest.task: manifest for manifest in store.manifests()}
     published = store.paper_manifests()
     if not manifests and not published:
         raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
@@ -47,11 +47,11 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     from benchmark.figures.catalogue import write_published_figures, write_task_figures
 
     for manifest in chosen:
-        write_task_figures(manifest | asked_settings(arguments), store, place, plain=arguments.plain)
+        write_task_figures(asked_settings(arguments).applied_to(manifest), store, place, plain=arguments.plain)
     if not narrowed:
         write_published_figures([*filter(varies_a_setting, published)], store, place, plain=arguments.plain)
     return 0
 
 
-def varies_a_setting(manifest: dict[str, Any]) -> bool:
-    return manifest["name"].removesuffix("-cpu") in SENSITIVITY
+def varies_a_setting(manifest: Manifest) -> bool:
+    return manifest.name.removesuffix("-cpu") in SENSITIVITY

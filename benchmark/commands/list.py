@@ -9,9 +9,9 @@ from tabulate import tabulate
 
 from benchmark.commands.options import MakeRegistry, add_plugins
 from benchmark.config.load import load_task, task_names
+from benchmark.measure.catalogue import POST_HOC
 from benchmark.measure.scores import TITLES
 from benchmark.paper.table_files import load_tables
-from benchmark.store.post_hoc import POST_HOC
 
 HELP = "methods, tasks, published tables and scores"
 WIDTH = 100

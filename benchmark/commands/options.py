@@ -11,8 +11,9 @@ from benchmark.base.limits import Within, read_number
 from benchmark.base.names import match_name
 from benchmark.config.task import check_coverages
 from benchmark.data.cache import Folders
+from benchmark.measure.catalogue import POST_HOC
+from benchmark.store.manifest import TableSettings
 from benchmark.store.mirror import folder_or_url
-from benchmark.store.post_hoc import POST_HOC
 
 if TYPE_CHECKING:
     from benchmark.jobs.job import Methods
@@ -194,8 +195,9 @@ def folders_of(arguments: argparse.Namespace) -> Folders:
     return Folders(data.resolve(), cache.resolve())
 
 
-def asked_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def asked_settings(arguments: argparse.Namespace) -> TableSettings:
     """Return the table settings that the command line names."""
-    names = ("test", "holm", "threshold", "scores", "transpose", "ddof", "decimals")
+    scores = getattr(arguments, "scores", None)
+    names = ("test", "holm", "threshold", "transpose", "ddof", "decimals")
     asked = {name: getattr(arguments, name, None) for name in names}
-    return {name: value for name, value in asked.items() if value is not None}
+    return TableSettings(scores=None if scores is None else tuple(scores), **asked)

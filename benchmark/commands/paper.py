@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from benchmark.base.limits import SEEDS
 from benchmark.base.units import counted
@@ -11,6 +10,7 @@ from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
 from benchmark.commands.training import add_training, plan_or_train, suite_maker, write_results
 from benchmark.paper.table_files import load_tables
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables import render
 
@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace, make_registry: options.MakeRegistry) -> i
         return 0
     maker = suite_maker(arguments, methods, range(arguments.seeds or 0))
     grids = paper_grids(load_tables(arguments.tables), arguments.scale, maker)
-    manifests = [manifest | options.asked_settings(arguments) for grid in grids for manifest in grid.manifests]
+    asked = options.asked_settings(arguments)
+    manifests = [asked.applied_to(manifest) for grid in grids for manifest in grid.manifests]
 
     def finish() -> None:
         paths, report = write_results("paper", manifests, store, show=not arguments.quiet)
@@ -59,8 +60,8 @@ def run(arguments: argparse.Namespace, make_registry: options.MakeRegistry) -> i
 
 
 @contextmanager
-def manifests_noted(manifests: Sequence[dict[str, Any]], store: Store) -> Iterator[None]:
+def manifests_noted(manifests: Sequence[Manifest], store: Store) -> Iterator[None]:
     """Write manifests before the training begins."""
     for manifest in manifests:
-        store.write_manifest(manifest["name"], manifest, "paper")
+        store.write_manifest(manifest, "paper")
     yield

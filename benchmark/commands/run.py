@@ -3,8 +3,6 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
 
 from benchmark.base.errors import UserError
 from benchmark.base.files import Damaged
@@ -13,7 +11,7 @@ from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
 from benchmark.commands.training import add_training, plan_or_train, suite_maker, write_results
 from benchmark.jobs.suite import manifest_of
-from benchmark.store.manifest import with_earlier
+from benchmark.store.manifest import Manifest, with_earlier
 from benchmark.store.store import Store
 
 HELP = "train what is missing of a grid and write its tables (the default command)"
@@ -60,11 +58,11 @@ def run(arguments: argparse.Namespace, make_registry: options.MakeRegistry) -> i
 
 
 @contextmanager
-def manifests_noted(manifests: Sequence[dict[str, Any]], store: Store) -> Iterator[None]:
+def manifests_noted(manifests: Sequence[Manifest], store: Store) -> Iterator[None]:
     """Write manifests in the place of those before, whose runs they keep in mind."""
     for manifest in manifests:
         before = None
         with suppress(Damaged):
-            before = store.read_json(Path("manifests", f"{manifest['name']}.json"))
-        store.write_manifest(manifest["name"], with_earlier(manifest, before))
+            before = store.read_manifest(store.root / "manifests" / f"{manifest.name}.json")
+        store.write_manifest(with_earlier(manifest, before))
     yield

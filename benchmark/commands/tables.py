@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from typing import Any
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
 from benchmark.commands.options import add_list, add_out, add_selection, add_table_options, asked_settings
 from benchmark.paper.assemble import MAKERS, assemble_paper
 from benchmark.report.update import Parts, make_parts, try_report
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.store.version_control import left_alone, place_to_write
 from benchmark.tables.assemble import assemble
@@ -17,7 +17,7 @@ from benchmark.tables.render.write import write_paper_table, write_tables
 
 HELP = "rebuild the tables and the report of a results folder"
 HERE = "in this results folder:"
-Manifests = dict[str, dict[str, Any]]
+Manifests = dict[str, Manifest]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,19 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, make_registry: object) -> int:
     store = Store(arguments.results)
-    manifests = {manifest["task"]: manifest for manifest in store.manifests()}
-    published = {manifest["name"]: manifest for manifest in store.paper_manifests()}
+    manifests = {manifest.task: manifest for manifest in store.manifests()}
+    published = {manifest.name: manifest for manifest in store.paper_manifests()}
     tasks, papers = chosen_names(arguments, manifests, published)
     place = place_to_write(arguments.results, arguments.out)
     parts: Parts = {}
+    asked = asked_settings(arguments)
     for name in tasks:
         wanted = (arguments.methods, arguments.coverages, arguments.reference)
-        manifest = select(manifests[name], *wanted, [*published.values()]) | asked_settings(arguments)
+        manifest = asked.applied_to(select(manifests[name], *wanted, [*published.values()]))
         shown = assemble(manifest, store)
         write_tables(shown, place, show=True)
         parts |= make_parts("task", [manifest], [shown], store) if place else {}
     for name in papers:
-        manifest = published[name] | asked_settings(arguments)
+        manifest = asked.applied_to(published[name])
         shown = assemble_paper(manifest, store)
         write_paper_table(shown, place, show=bool(arguments.paper) or not tasks)
         parts |= make_parts("paper", [manifest], [shown], store) if place else {}

@@ -17,6 +17,7 @@ from benchmark.commands.options import Arguments, add_count, add_speed, folders_
 from benchmark.jobs.suite import Suite, in_line
 from benchmark.paper.assemble import MAKERS
 from benchmark.report.update import make_parts, try_report
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.render.write import write_paper_table, write_tables
 
@@ -187,9 +188,7 @@ def show_plan(suites: Sequence[Suite], store: Store, arguments: argparse.Namespa
     return EXIT_INTERRUPTED if plan.cut_short else 0
 
 
-def write_results(
-    kind: str, manifests: Sequence[dict[str, Any]], store: Store, *, show: bool
-) -> tuple[list[Path], str]:
+def write_results(kind: str, manifests: Sequence[Manifest], store: Store, *, show: bool) -> tuple[list[Path], str]:
     """Write the tables of some manifests, and the page. Return the files of the tables, and a line about the page."""
     shown = [MAKERS[kind](manifest, store) for manifest in manifests]
     paths = [path for each in shown for path in WRITERS[kind](each, store.root, show=show)]

@@ -3,7 +3,6 @@
 import csv
 import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,6 +14,7 @@ from benchmark.figures.runs import Runs, span_text
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, draw_legend, draw_mean, line_look, panel_name, short_name
 from benchmark.measure.statistics import Array
 from benchmark.store.curves import read_curve
+from benchmark.store.record import Record
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.columns import Column
 
@@ -29,11 +29,11 @@ PANELS = {
 def draw(runs: Runs) -> Figure:
     published = [column for column in runs.judged if column.published and not column.parts]
     # The history of a column that takes over a training is not its own.
-    trained = [column for column in published if not column.records[0]["identity"].get("needs")]
+    trained = [column for column in published if not column.records[0].needs]
     tracked = {column.name: rows for column in trained if (rows := histories(column, runs))}
     if not tracked:
         raise NotDrawn("no training followed the bound; --track-bound does")
-    reference = runs.manifest["reference"]
+    reference = runs.manifest.reference
     shown = choose_columns([column for column in trained if column.name in tracked], runs.ranked, reference)
     figure = runs.new_figure(DOUBLE, 2.3, caption(runs, shown, tracked))
     end = warmup_end(runs, shown)
@@ -56,14 +56,14 @@ def histories(column: Column, runs: Runs) -> list[dict[str, Array]]:
     """Return the numbers by epoch of each seed that tracked the bound; shorter histories are left out."""
     complete = []
     for record in column.records:
-        folder = folder_of(runs.manifest["task"], record["method"], record["job"], record["seed"])
+        folder = folder_of(runs.manifest.task, record.method, record.job, record.seed)
         if rows := read_history(folder, record, runs.store):
             complete.append(rows)
     longest = max((len(rows["bound"]) for rows in complete), default=0)
     return [rows for rows in complete if len(rows["bound"]) == longest]
 
 
-def read_history(folder: Path, record: dict[str, Any], store: Store) -> dict[str, Array]:
+def read_history(folder: Path, record: Record, store: Store) -> dict[str, Array]:
     """Return the columns of the panels, NaN where an epoch has no value; nothing if one is missing or damaged."""
     try:
         rows = list(csv.DictReader(io.StringIO(read_curve(folder, record, store), newline="")))
@@ -76,14 +76,14 @@ def read_history(folder: Path, record: dict[str, Any], store: Store) -> dict[str
 
 def warmup_end(runs: Runs, shown: list[Column]) -> int:
     """Return the number of warm-up epochs of the reference; 0 if it has none or is not shown."""
-    reference = next((column for column in shown if column.name == runs.manifest["reference"]), None)
-    return int(reference.records[0]["identity"]["config"].get("warmup_epochs", 0)) if reference else 0
+    reference = next((column for column in shown if column.name == runs.manifest.reference), None)
+    return int(reference.records[0].identity["config"].get("warmup_epochs", 0)) if reference else 0
 
 
 def caption(runs: Runs, shown: list[Column], tracked: dict[str, list[dict[str, Array]]]) -> list[str]:
     counts = {len(tracked[column.name]) for column in shown}
     band = "; band: smallest to largest" if max(counts) > 1 else ""
-    title, reference = runs.manifest["title"], runs.manifest["reference"]
+    title, reference = runs.manifest.title, runs.manifest.reference
     return [
         f"{title}: seeds that followed it: {span_text(counts)}{band}. Variance and bound are of training images.",
         constants_text([record for column in shown for record in column.records]),
@@ -92,9 +92,9 @@ def caption(runs: Runs, shown: list[Column], tracked: dict[str, list[dict[str, A
     ]
 
 
-def constants_text(records: list[dict[str, Any]]) -> str:
+def constants_text(records: list[Record]) -> str:
     """Return a sentence with the constants that the runs tracked the bound with."""
-    constants = {tuple(record["bound"].items()): record["bound"] for record in records if "bound" in record}
+    constants = {tuple(bound.items()): bound for record in records if (bound := record.bound) is not None}
     if len(constants) != 1:
         return "The runs were followed with different constants." if constants else ""
     c = next(iter(constants.values()))

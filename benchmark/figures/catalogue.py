@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from benchmark.figures import bound, cost, gain, ranks, risk_coverage, sensitivity, tsne
 from benchmark.figures.runs import Runs, load_runs
 from benchmark.figures.style import NotDrawn, house_style, save
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 
 OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
@@ -22,14 +22,14 @@ OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
 
 
 def write_task_figures(
-    manifest: dict[str, Any], store: Store, folder: Path | None = None, *, plain: bool = False
+    manifest: Manifest, store: Store, folder: Path | None = None, *, plain: bool = False
 ) -> list[Path]:
     runs = load_runs(manifest, store, plain=plain)
     return [path for name, draw in OF_A_TASK.items() for path in write_figure(draw, runs, name, folder)]
 
 
 def write_published_figures(
-    manifests: Sequence[dict[str, Any]], store: Store, folder: Path | None = None, *, plain: bool = False
+    manifests: Sequence[Manifest], store: Store, folder: Path | None = None, *, plain: bool = False
 ) -> list[Path]:
     """Write the figures of published tables that vary one setting; return their paths."""
     return [
@@ -46,7 +46,7 @@ def write_figure(
 
     The caption of a plain figure, which does not stand below it, is printed too.
     """
-    name = f"{runs.manifest['name']}-{figure_name}"
+    name = f"{runs.manifest.name}-{figure_name}"
     try:
         with house_style():
             figure = draw(runs)

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.style import DOUBLE, NotDrawn, colour_of, panel_name, short_name
 from benchmark.measure.statistics import mean_std
-from benchmark.store.record import peak_bytes
+from benchmark.store.record import Provenance
 from benchmark.tables.build import MEASURES, run_values
 from benchmark.tables.columns import Column, abbreviate, split_by_coverage
 
@@ -25,11 +25,11 @@ ROOM = 1.06
 """Length of an axis, as a multiple of the largest value that it shows."""
 WIDE = 8
 """Values that span more than this factor get a log axis."""
-COSTS: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
-    "time": ("seconds per run", lambda provenance: provenance.get("seconds")),
+COSTS: dict[str, tuple[str, Callable[[Provenance], float | None]]] = {
+    "time": ("seconds per run", lambda provenance: provenance.seconds),
     "memory": (
         "peak memory of a run (MiB)",
-        lambda provenance: None if (peak := peak_bytes(provenance)) is None else peak / 2**20,
+        lambda provenance: None if (peak := provenance.peak_on_gpu) is None else peak / 2**20,
     ),
 }
 Spread = tuple[float, float]
@@ -47,7 +47,7 @@ def draw(runs: Runs) -> Figure:
     panels = {"AURC": (AURC.label, gains)} | {name: (COSTS[name][0], spreads) for name, spreads in costs.items()}
     every = np.ravel(figure.subplots(1, len(panels), sharey=True))
     for axes, letter, (name, (label, spreads)) in zip(every, "abc", panels.items(), strict=False):
-        draw_panel(axes, columns, spreads, runs.manifest["reference"])
+        draw_panel(axes, columns, spreads, runs.manifest.reference)
         panel_name(axes, f"({letter}) {name}")
         axes.set_xlabel(label)
         if name in costs and axes.get_xscale() == "linear":
@@ -57,11 +57,11 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-def costs_of(columns: Sequence[Column], value: Callable[[dict[str, Any]], float | None]) -> dict[str, Spread]:
+def costs_of(columns: Sequence[Column], value: Callable[[Provenance], float | None]) -> dict[str, Spread]:
     """Return mean and deviation of a cost by column, for the columns whose records have it."""
     spreads = {}
     for column in columns:
-        costs = [cost for record in column.records if (cost := value(record["provenance"])) is not None]
+        costs = [cost for record in column.records if (cost := value(record.provenance)) is not None]
         if costs:
             spreads[column.name] = mean_std(costs)
     return spreads
@@ -85,11 +85,11 @@ def draw_panel(axes: Axes, columns: Sequence[Column], spreads: dict[str, Spread]
 
 
 def caption(runs: Runs, columns: Sequence[Column], costs: dict[str, dict[str, Spread]]) -> list[str]:
-    reference = runs.manifest["reference"]
+    reference = runs.manifest.reference
     seeds = seeds_text(columns, " with standard deviations")
     lacking = {name: [column.name for column in columns if column.name not in costs[name]] for name in costs}
     return [
-        f"{runs.manifest['title']}: {seeds}, each method read with its published score; lower is better.",
+        f"{runs.manifest.title}: {seeds}, each method read with its published score; lower is better.",
         *([f"Diamond: {reference}."] if any(column.name == reference for column in columns) else []),
         "Time includes a warm-up that several methods share, and for a combination the trainings of all its members.",
         *(["Memory: the most that tensors took on a GPU."] if "memory" in costs else []),

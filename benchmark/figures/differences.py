@@ -15,7 +15,8 @@ ROOM = 0.06
 
 def curves_by_seed(column: Column, curve: str) -> dict[int, Array]:
     """Return the risks in per cent by seed, at the coverages of a record; the oracle has seed 0."""
-    curves = {record.get("seed", 0): record["scores"][column.score][curve] for record in column.records}
+    known = ((record.seed, record.score(column.score).curve(curve)) for record in column.records)
+    curves = {seed: values for seed, values in known if values is not None}
     return {seed: 100 * np.asarray(risks, dtype=np.float64) for seed, risks in curves.items()}
 
 

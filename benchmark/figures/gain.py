@@ -42,7 +42,7 @@ class Gain:
 
 def draw(runs: Runs) -> Figure:
     columns = split_by_coverage(runs.judged)
-    name = runs.manifest.get("baseline")
+    name = runs.manifest.baseline
     base = next((column for column in columns if column.name == name), None)
     if base is None:
         raise NotDrawn(f"its baseline {name} has no run among those shown" if name else "its task names no baseline")
@@ -114,7 +114,7 @@ def caption(runs: Runs, base: str, gains: Sequence[Gain], every: int) -> list[st
     seeds = "seeds, with the standard deviation of the gain" if max(counts) > 1 else "seed"
     cut = any(abs(gain.total) > ROOM * reach(gains) for gain in gains)
     return [
-        f"{runs.manifest['title']}: mean over {span_text(counts)} shared {seeds}.",
+        f"{runs.manifest.title}: mean over {span_text(counts)} shared {seeds}.",
         f"Ranking: what the AUROC would give at the accuracy of {base}; classifier: the rest.",
         smallest_p_text(max(counts)),
         *(["◂ ▸: beyond the axis."] if cut else []),

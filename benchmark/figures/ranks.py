@@ -35,7 +35,7 @@ def draw(runs: Runs) -> Figure:
         raise NotDrawn("it takes two columns with a value at every coverage, and two seeds")
     printed = [float(rank) for rank in average_ranks(runs.rows, drawn.names, runs.cells)]
     order = sorted(range(len(printed)), key=lambda index: (printed[index], index))
-    order, crowded = keep_best(order, drawn.names, runs.manifest["reference"])
+    order, crowded = keep_best(order, drawn.names, runs.manifest.reference)
     by_name = {column.name: column for column in runs.judged}
     columns, ranks = [by_name[drawn.names[index]] for index in order], [printed[index] for index in order]
     every = [] if drawn.ranks is None else cliques(unresolved(drawn.ranks[:, order]))
@@ -58,7 +58,7 @@ def draw(runs: Runs) -> Figure:
     if drawn.ranks is None:  # without this note, no bar would mean that all columns differ
         note = f"{len(drawn.seeds)} seeds: too few for bars"
         axes.text(DOUBLE - MARGIN + 0.15, TOP - 0.07, note, fontsize=SMALL, color=GREY, va="bottom")
-    draw_labels(axes, columns, ranks, places, below, runs.manifest["reference"])
+    draw_labels(axes, columns, ranks, places, below, runs.manifest.reference)
     return figure
 
 
@@ -137,7 +137,7 @@ def caption(runs: Runs, seeds: int, joins: bool, left_out: Sequence[str]) -> lis
     else:
         result = f"For every pair the interval of the difference of their average ranks ({meaning}) leaves 0 out."
     return [
-        f"{runs.manifest['title']}: average rank over the table's {len(runs.rows)} coverages, 1 = lowest risk.",
+        f"{runs.manifest.title}: average rank over the table's {len(runs.rows)} coverages, 1 = lowest risk.",
         result,
         smallest_p_text(seeds),
         "Coverages of one task are not independent, so no test is made over them.",

@@ -11,6 +11,7 @@ from benchmark.figures.differences import curves_by_seed, differences, far_off, 
 from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, draw_legend, draw_mean, line_look, panel_name, short_name
 from benchmark.measure.statistics import Array
+from benchmark.store.manifest import Manifest
 from benchmark.tables.build import curve_of
 from benchmark.tables.columns import Column, abbreviate
 
@@ -34,11 +35,11 @@ def draw(runs: Runs) -> Figure:
     usable = [column for column in runs.judged if not column.parts]
     if not usable:
         raise NotDrawn("no column has a run with one curve")
-    reference, curve = runs.manifest["reference"], curve_of(runs.manifest)
+    reference, curve = runs.manifest.reference, curve_of(runs.manifest)
     shown = choose_columns(usable, runs.ranked, reference)
     base = base_of(usable, runs.manifest)
     deltas = differences([*shown, *(column for column in usable if column.name == base)], base, curve)
-    bounds = shown_coverages(runs.manifest["coverages"])
+    bounds = shown_coverages(runs.manifest.coverages)
     text = caption(runs, shown, len(usable))
     text += difference_notes(deltas, bounds, base) if deltas else []
     figure = runs.new_figure(DOUBLE, 4.5 if deltas else 2.75, text)
@@ -52,10 +53,10 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-def base_of(columns: Sequence[Column], manifest: dict[str, Any]) -> str:
+def base_of(columns: Sequence[Column], manifest: Manifest) -> str:
     """Return the column that is subtracted: the task's baseline, as for gains, or else the reference."""
-    baseline = str(manifest.get("baseline", ""))
-    return baseline if baseline in {column.name for column in columns} else str(manifest["reference"])
+    baseline = str(manifest.baseline)
+    return baseline if baseline in {column.name for column in columns} else str(manifest.reference)
 
 
 def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> None:
@@ -63,12 +64,12 @@ def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> 
     curve = curve_of(runs.manifest)
     curves = {column.name: seed_curves(column, curve) for column in shown}
     oracle = next((column for column in runs.columns if column.is_oracle), None)
-    low, high = zoom(runs.manifest["coverages"], [risks.mean(axis=0) for risks in curves.values()])
+    low, high = zoom(runs.manifest.coverages, [risks.mean(axis=0) for risks in curves.values()])
     for axes, bounds in ((whole, (0.0, 100.0)), (part, (low, high))):
         inside = points_within(bounds)
         for index, column in enumerate(shown):
             marks = {"markevery": marker_points(index, len(shown), bounds)}
-            style = line_look(column, runs.manifest["reference"]) | marks
+            style = line_look(column, runs.manifest.reference) | marks
             risks = curves[column.name][:, inside]
             draw_mean(axes, COVERAGE[inside], risks, short_name(column.name), style, FAINT / len(curves))
         if oracle is not None:
@@ -154,12 +155,12 @@ def marker_points(index: int, lines: int, bounds: tuple[float, float]) -> slice:
 def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     """Return sentences that say what the lines are, and what is not shown."""
     more = usable - len(shown)
-    best = f"the best {len(shown) - 1} columns by average rank and the reference {runs.manifest['reference']}"
+    best = f"the best {len(shown) - 1} columns by average rank and the reference {runs.manifest.reference}"
     parted = [column.name for column in runs.judged if column.parts]
     reason = "Without a curve, as each coverage has a training of its own"
     empty = [column.name for column in runs.columns if not column.records]
     return [
-        f"{runs.manifest['title']}: {seeds_text(shown, '; band: smallest to largest')}.",
+        f"{runs.manifest.title}: {seeds_text(shown, '; band: smallest to largest')}.",
         *([f"Shown are {best}; {more} more are left out."] if more else []),
         *([f"{reason}: {abbreviate(parted)}."] if parted else []),
         *([f"Without a run: {abbreviate(empty)}."] if empty else []),

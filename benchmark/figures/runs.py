@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from benchmark.figures.style import new_figure
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.build import average_ranks, fill, risk_rows
 from benchmark.tables.captions import is_provisional
@@ -19,7 +19,7 @@ from benchmark.tables.modified import open_table
 class Runs:
     """The runs of a task, as its table shows them."""
 
-    manifest: dict[str, Any]
+    manifest: Manifest
     store: Store
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -42,7 +42,7 @@ class Runs:
         sentences = ["Provisional: not all runs are there."] if is_provisional(self.columns) else []
         lost = [f"{c.name} ({len(c.diverged)})" for c in split_by_coverage(self.columns) if c.diverged and c.published]
         sentences += [f"Diverged runs are left out: {abbreviate(lost)}."] if lost else []
-        return sentences + ([self.manifest["modified"]] if self.manifest["modified"] else [])
+        return sentences + ([self.manifest.modified] if self.manifest.modified else [])
 
     @property
     def ranked(self) -> dict[str, float]:
@@ -52,7 +52,7 @@ class Runs:
         return {name: float(rank) for name, rank in ranks if rank != "–"}
 
 
-def load_runs(manifest: dict[str, Any], store: Store, *, plain: bool = False) -> Runs:
+def load_runs(manifest: Manifest, store: Store, *, plain: bool = False) -> Runs:
     manifest, columns = open_table(manifest, store)
     rows = risk_rows(manifest)
     return Runs(manifest, store, tuple(columns), tuple(rows), fill(rows, columns, manifest), plain)

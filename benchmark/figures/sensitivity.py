@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log10
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.style import COLOURS, DOUBLE, GREY, NotDrawn, panel_name
 from benchmark.paper.values import published_figures
+from benchmark.store.manifest import Manifest
 from benchmark.tables.build import MEASURES, curve_of, curve_value, run_values
 from benchmark.tables.columns import Column, abbreviate
 from benchmark.tables.model import Row
@@ -42,7 +42,7 @@ def draw(runs: Runs) -> Figure:
     figure = runs.new_figure(DOUBLE, 1.85, caption(runs, columns))
     drawn_published = False
     for axes, row in zip(figure.subplots(1, len(rows)), rows, strict=True):
-        draw_ours(axes, row, columns, axis, runs.manifest["reference"])
+        draw_ours(axes, row, columns, axis, runs.manifest.reference)
         drawn_published |= draw_published(axes, row, columns, axis, runs.manifest)
         axes.set_xticks(axis.places, [column.name.partition("=")[2] for column in columns])
         if len(columns) > 4:
@@ -87,14 +87,14 @@ def draw_ours(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, refer
             axes.plot([place], [np.mean(values)], "D", color=COLOURS[0], markersize=5, zorder=4)
 
 
-def draw_published(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, manifest: dict[str, Any]) -> bool:
+def draw_published(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, manifest: Manifest) -> bool:
     """Draw hollow marks for the published values of comparable columns; return whether there is one."""
-    cells = published_figures()[manifest["published"]].cells
+    cells = published_figures()[manifest.published].cells
     shift = 0.02 * (max(axis.places) - min(axis.places))
     points = [
         (place + shift, cells[key].mean, cells[key].std)
         for place, column in zip(axis.places, columns, strict=True)
-        if (key := (int(row.coverage or 0), column.name)) in cells and column.name not in manifest["incomparable"]
+        if (key := (int(row.coverage or 0), column.name)) in cells and column.name not in manifest.incomparable
     ]
     if points:
         x, means, stds = zip(*points, strict=True)
@@ -104,15 +104,15 @@ def draw_published(axes: Axes, row: Row, columns: Sequence[Column], axis: Axis, 
 
 
 def caption(runs: Runs, columns: Sequence[Column]) -> list[str]:
-    title, reference = runs.manifest["title"], runs.manifest["reference"]
+    title, reference = runs.manifest.title, runs.manifest.reference
     sentences = [
         f"{title}: {seeds_text(columns, ', bars: standard deviation')}; lower is better.",
         f"Settings are called as in the published table; diamond: {reference}.",
     ]
     lacking: dict[str, list[str]] = {}
     for column in columns:
-        if column.name in runs.manifest["incomparable"]:
-            lacking.setdefault(runs.manifest["incomparable"][column.name], []).append(column.name)
+        if column.name in runs.manifest.incomparable:
+            lacking.setdefault(runs.manifest.incomparable[column.name], []).append(column.name)
     for reason, names in lacking.items():
         one = f"The published value of {abbreviate(names)} is"
         which = "Published values are" if len(names) == len(columns) else one

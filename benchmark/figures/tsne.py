@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from benchmark.base.units import counted
 from benchmark.figures.runs import Runs
 from benchmark.figures.style import BLACK, COLOURS, DOUBLE, GREY, NotDrawn, panel_name, short_name
+from benchmark.measure.catalogue import Unavailable
 from benchmark.measure.prediction import Evidence, Floats
 from benchmark.measure.scores import softmax_response
 from benchmark.measure.statistics import Array
-from benchmark.store.post_hoc import Finished, Unavailable
+from benchmark.store.finished import Finished
+from benchmark.store.manifest import ManifestEntry
 from benchmark.store.store import folder_of
 
 MOST_POINTS, DIMENSIONS, PERPLEXITY, SEED = 2000, 50, 30, 0
@@ -43,9 +45,9 @@ class Map:
 
 
 def draw(runs: Runs) -> Figure:
-    names = dict.fromkeys(filter(None, (runs.manifest.get("baseline"), runs.manifest["reference"])))
-    entries = [entry for name in names for entry in runs.manifest["entries"] if entry["label"] == name][:2]
-    stored = {entry["label"]: seed_evidence(entry, runs) for entry in entries if entry["seeds"]}
+    names = dict.fromkeys(filter(None, (runs.manifest.baseline, runs.manifest.reference)))
+    entries = [entry for name in names for entry in runs.manifest.entries if entry.label == name][:2]
+    stored = {entry.label: seed_evidence(entry, runs) for entry in entries if entry.seeds}
     if not stored:
         raise NotDrawn("neither baseline nor reference has a run among those shown")
     lacking = [name for name, by_seed in stored.items() if not by_seed]
@@ -63,13 +65,13 @@ def draw(runs: Runs) -> Figure:
     return figure
 
 
-def seed_evidence(entry: dict[str, Any], runs: Runs) -> dict[int, Evidence]:
+def seed_evidence(entry: ManifestEntry, runs: Runs) -> dict[int, Evidence]:
     """Return the test images by seed, for the runs whose features are stored."""
     by_seed = {}
-    for seed in entry["seeds"]:
-        folder = folder_of(runs.manifest["task"], entry["method"], entry["job"], seed)
+    for seed in entry.seeds:
+        folder = folder_of(runs.manifest.task, entry.method, entry.job, seed)
         with suppress(Unavailable):
-            by_seed[seed] = Finished(folder, runs.store, entry.get("epoch")).test
+            by_seed[seed] = Finished(folder, runs.store, entry.epoch).test
     return {seed: evidence for seed, evidence in by_seed.items() if evidence.prediction.features is not None}
 
 
@@ -160,7 +162,7 @@ def caption(runs: Runs, maps: list[Map]) -> list[str]:
     counts = " and ".join(f"{int((each.kept & each.wrong).sum())}" for each in maps)
     many = int(max(each.labels.max() for each in maps)) >= len(PALETTE)
     return [
-        f"{runs.manifest['title']}: t-SNE of the features of {counted(len(maps[0].labels), 'test image')}; colour: "
+        f"{runs.manifest.title}: t-SNE of the features of {counted(len(maps[0].labels), 'test image')}; colour: "
         f"class{' (colours repeat)' if many else ''}. Errors among the kept: {counts}.",
         "Confidence is the softmax response of the stored logits for both, whatever score a method was published with.",
         "Distances between clusters mean little in such a map.",

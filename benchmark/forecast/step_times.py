@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -42,7 +42,7 @@ class StepTimes:
     cut_short: bool = False
     """Whether the user interrupted the measurement."""
 
-    def add(self, job_id: str, method: str, seconds: dict[str, Any]) -> None:
+    def add(self, job_id: str, method: str, seconds: Mapping[str, float]) -> None:
         for phase in {"warmup", "own", "first", "later"} & seconds.keys():
             for name in (job_id, method, ""):
                 self.seconds.setdefault((name, phase), []).append(seconds[phase])
@@ -76,14 +76,13 @@ def known_step_times(jobs: Sequence[Job], store: Store, device: str) -> StepTime
         return step_times
     wanted = timed_settings(jobs[0].identity())
     for record in store.records(jobs[0].task.name):
-        for field_name in ("step_seconds", "outside_seconds"):
-            seconds = record["provenance"].get(field_name, {})
-            if seconds.get("device") == device and timed_settings(record["identity"]) == wanted:
-                step_times.add(record["job"], record["method"], seconds)
+        for timed in (record.provenance.step_seconds, record.provenance.outside_seconds):
+            if timed is not None and timed.device == device and timed_settings(record.identity) == wanted:
+                step_times.add(record.job, record.method, timed.seconds)
     return step_times
 
 
-def timed_settings(identity: dict[str, Any]) -> list[Any]:
+def timed_settings(identity: Mapping[str, Any]) -> list[Any]:
     """Return all settings that decide the time of a step."""
     data = identity["data"]
     return [data["source"], data.get("image_size"), *(identity.get(name) for name in TIMED_FIELDS)]

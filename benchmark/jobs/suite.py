@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from benchmark.base.schema import identity
 from benchmark.config.recipe import Differences, recipe_of
 from benchmark.config.task import TaskConfig
 from benchmark.data.images import Facts
 from benchmark.jobs.job import Job
+from benchmark.store.manifest import Manifest, ManifestEntry, TableSettings
 from benchmark.store.stale import installed_torch
 
 
@@ -38,8 +38,8 @@ class Suite:
     entries: tuple[Entry, ...]
     coverages: tuple[float, ...]
     reference: str
-    settings: dict[str, Any]
-    """What a table shows beyond its rows and columns."""
+    settings: TableSettings
+    """How its table is made, where that was asked for."""
     data_sha256: str
     facts: Facts
     remark: str = ""
@@ -64,33 +64,34 @@ def in_line(jobs: Iterable[Job]) -> list[Job]:
     return sorted(jobs, key=lambda job: job.split_seed)
 
 
-def manifest_of(suite: Suite) -> dict[str, Any]:
+def manifest_of(suite: Suite) -> Manifest:
     """Return what tables show of a suite: its rows and columns, and the runs behind them."""
-    return {
-        "name": suite.task.name,
-        "task": suite.task.name,
-        "title": suite.task.title,
-        "coverages": list(suite.coverages),
-        "reference": suite.reference,
-        "baseline": suite.task.baseline,
-        "torch": installed_torch(),
-        "standard": recipe_of(suite.standard or suite.task),
-        **suite.settings,
-        **({"remark": suite.remark} if suite.remark else {}),
-        "entries": [entry_of_manifest(entry) for entry in suite.entries],
-    }
+    manifest = Manifest(
+        name=suite.task.name,
+        task=suite.task.name,
+        title=suite.task.title,
+        coverages=suite.coverages,
+        reference=suite.reference,
+        baseline=suite.task.baseline,
+        torch=installed_torch(),
+        entries=tuple(map(entry_of_manifest, suite.entries)),
+        standard=recipe_of(suite.standard or suite.task),
+        remark=suite.remark,
+    )
+    return suite.settings.applied_to(manifest)
 
 
-def entry_of_manifest(entry: Entry) -> dict[str, Any]:
+def entry_of_manifest(entry: Entry) -> ManifestEntry:
     """Return what a manifest says of an entry: which job its runs are, and how its settings differ from the file's."""
     job = entry.jobs[0] if entry.jobs else None
-    described = {
-        "label": entry.label,
-        "method": entry.method,
-        "job": job.id if job else "",
-        "code": job.code if job else "",
-        "seeds": [each.seed for each in entry.jobs],
-    }
-    modified = {name: identity(values) for name, values in entry.modified.items()}
-    optional = {"coverage": entry.coverage, "epoch": entry.epoch, "reason": entry.reason, "modified": modified}
-    return described | {key: value for key, value in optional.items() if value}
+    return ManifestEntry(
+        label=entry.label,
+        method=entry.method,
+        job=job.id if job else "",
+        seeds=tuple(each.seed for each in entry.jobs),
+        code=job.code if job else "",
+        coverage=entry.coverage,
+        epoch=entry.epoch,
+        reason=entry.reason,
+        modified={name: identity(values) for name, values in entry.modified.items()},
+    )

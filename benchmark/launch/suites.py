@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmark.base.errors import UserError
 from benchmark.base.files import say
@@ -21,13 +20,15 @@ from benchmark.jobs.suite import Entry, Suite, entry_of_manifest
 from benchmark.measure.labels import labels_named, match_labels
 from benchmark.paper.entries import table_entries
 from benchmark.paper.table_files import SCALES, PublishedTable, table_manifest
-from benchmark.store.manifest import needed_plugin
+from benchmark.store.manifest import Manifest, TableSettings, needed_plugin
 from benchmark.store.stale import installed_torch
 from benchmark.store.store import Store
 from benchmark.tables.build import pick_reference
 from benchmark.train.preflight import Found, check_recipe, find_data
 from benchmark.tune.ledger import Settings
 from benchmark.tune.search import PlannedTrial, as_stored, find_grid, make_trials, value_at, without_idle_validation
+
+AS_TASKS_SAY = TableSettings()
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,15 @@ class SuiteMaker:
 def suite_of(task: TaskConfig, data: Found, entries: Iterable[Entry]) -> Suite:
     """Return the suite of some entries of a task, with all else as the task says."""
     return Suite(
-        task, tuple(entries), task.coverages, task.reference, {}, data.sha256, data.facts, data.remark, None, data.state
+        task,
+        tuple(entries),
+        task.coverages,
+        task.reference,
+        TableSettings(),
+        data.sha256,
+        data.facts,
+        data.remark,
+        data_state=data.state,
     )
 
 
@@ -87,7 +96,7 @@ class Wanted:
     methods: Sequence[str] = ()
     coverages: Sequence[float] = ()
     reference: str | None = None
-    table_settings: Mapping[str, Any] = field(default_factory=dict)
+    table_settings: TableSettings = AS_TASKS_SAY
 
 
 def task_suites(names: Sequence[str], wanted: Wanted, maker: SuiteMaker, store: Store) -> list[Suite]:
@@ -113,9 +122,9 @@ def task_suite(task: TaskConfig, standard: TaskConfig, wanted: Wanted, maker: Su
             say(f"{task.name} {entry.label}: {entry.reason}; its column stays empty")
     if not any(entry.jobs for entry in entries):
         raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
-    coverages, settings = tuple(dict.fromkeys(wanted.coverages or task.coverages)), dict(wanted.table_settings)
+    coverages = tuple(dict.fromkeys(wanted.coverages or task.coverages))
     suite = suite_of(task, data, entries)
-    return replace(suite, coverages=coverages, reference=reference, settings=settings, standard=standard)
+    return replace(suite, coverages=coverages, reference=reference, settings=wanted.table_settings, standard=standard)
 
 
 def check_plugins(names: Sequence[str], owners: Mapping[str, str], methods: Methods, store: Store) -> None:
@@ -132,7 +141,7 @@ class PaperGrid:
     """The runs of all published tables of one task, and what each of the tables shows of them."""
 
     suite: Suite
-    manifests: list[dict[str, Any]]
+    manifests: list[Manifest]
 
 
 def paper_grids(tables: Sequence[PublishedTable], scale: str, maker: SuiteMaker) -> list[PaperGrid]:
@@ -155,7 +164,8 @@ def paper_grid(name: str, tables: Sequence[PublishedTable], scale: str, maker: S
         make = partial(table_entries, table, scale, planner, maker.methods)
         own = maker.allowance.all_of(make, maker.seeds_of(task))
         shown = table_manifest(table, scale, task, data.remark)
-        manifests.append({**shown, "torch": installed_torch(), "entries": [entry_of_manifest(entry) for entry in own]})
+        runs = tuple(map(entry_of_manifest, own))
+        manifests.append(replace(shown, torch=installed_torch(), entries=runs))
         entries += own
     return PaperGrid(suite_of(task, data, entries), manifests)
 

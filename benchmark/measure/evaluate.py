@@ -72,10 +72,14 @@ class Ranking:
 
     @cached_property
     def percentile(self) -> tuple[Floats, Floats]:
-        public = self.confidence
-        if self.name != ORACLE:
-            public = as_public_codes(self.name, self.confidence, self.evidence.prediction)
-        return metrics.percentile_risk(public, self.error, metrics.CURVE_COVERAGES)
+        return metrics.percentile_risk(self.public, self.error, metrics.CURVE_COVERAGES)
+
+    @cached_property
+    def public(self) -> NDArray[np.floating]:
+        """Return the confidence in the precision in which the public codes rank it; they have no oracle."""
+        if self.name == ORACLE:
+            return self.confidence
+        return as_public_codes(self.name, self.confidence, self.evidence.prediction)
 
     @cached_property
     def class_coverage(self) -> dict[str, list[float | None]]:

@@ -39,6 +39,11 @@ class ScoreMeasures:
     class_coverage: Mapping[str, Sequence[float | None]] | None = None
     """By coverage in per cent: what is kept of each class."""
 
+    @property
+    def is_known(self) -> bool:
+        """Tell whether there are risks; without them, other code measured the score and its prediction is gone."""
+        return len(self.risk) > 0
+
     def curve(self, name: str) -> Curve | None:
         """Return a curve by its name in records."""
         curves = {
@@ -48,6 +53,9 @@ class ScoreMeasures:
             "percentile_coverage": self.percentile_coverage,
         }
         return curves[name]
+
+
+UNKNOWN_SCORE = ScoreMeasures(risk=())
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ A record keeps these hashes. Where one differs from today's, the measure is made
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +17,16 @@ MODULES = ("metrics", "scores", "catalogue", "evaluate")
 """In which formulas and what they call are defined."""
 SAME_MEASURE: dict[str, str] = {}
 """Hashes of present formulas that compute the same bits as an earlier one, and the hash of that."""
+
+
+@dataclass(frozen=True)
+class MadeBy:
+    """Hashes of the code that made the measures of a record, by measure and by score."""
+
+    measures: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, str] = field(default_factory=dict)
+
+
 Definitions = Mapping[str, list[ast.AST]]
 """By name; two modules may use one name."""
 
@@ -40,13 +51,19 @@ def table_versions(table: str) -> dict[str, str]:
     """Return the hash of each entry of a table of formulas, with the definitions that it needs."""
     known = definitions()
     (entries,) = known[table]
-    assert isinstance(entries, ast.Dict)
     found = {}
-    for key, formula in zip(entries.keys, entries.values, strict=True):
-        assert isinstance(key, ast.Constant)
+    for key, formula in entries_of(entries):
         version = hash_of([formula, *(node for name in sorted(needed(formula, known)) for node in known[name])])
-        found[str(key.value)] = SAME_MEASURE.get(version, version)
+        found[key] = SAME_MEASURE.get(version, version)
     return found
+
+
+def entries_of(table: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the keys and the formulas of a table."""
+    if isinstance(table, ast.Dict):
+        for key, formula in zip(table.keys, table.values, strict=True):
+            if isinstance(key, ast.Constant):
+                yield str(key.value), formula
 
 
 @lru_cache(maxsize=1)
@@ -84,3 +101,40 @@ def needed(formula: ast.AST, known: Definitions) -> set[str]:
                 found.add(name)
                 to_read += known[name]
     return found
+
+
+OF_VERSION_1 = MadeBy(
+    {
+        "accuracy": "82c99c5f8a15",
+        "nll": "ed4fa78e128e",
+        "brier": "b3702a542cee",
+        "ece": "5529a073917f",
+        "risk": "523fc8865b55",
+        "aurc": "9ba165d89b3c",
+        "e_aurc": "2a74120ac35d",
+        "augrc": "011078edf386",
+        "auroc": "073d18664e9c",
+        "top_ties": "ce13ec6f9b3b",
+        "expected_risk": "ee8678eb371b",
+        "expected_aurc": "114f2804411d",
+        "percentile_risk": "f047b0fcf914",
+        "percentile_coverage": "f3991064ee82",
+        "class_coverage": "f73956bdd2fe",
+    },
+    {
+        "SR": "3c837968e4dc",
+        "margin": "660b0abaee3c",
+        "entropy": "4ccdd3d92c7b",
+        "max logit": "2e522198a38c",
+        "energy": "7a6c350679a7",
+        "DOCTOR": "6b5c6626c74c",
+        "pNorm": "f0d76cea48af",
+        "kNN": "dc6e430b263a",
+        "Mahalanobis": "b34f1423382c",
+        "abstention": "1eea78bde057",
+        "selection": "851032d0f400",
+        "variance": "5840d51b203e",
+        "mutual information": "61dbb08cbb1b",
+    },
+)
+"""The hashes at the end of version 1 of records, which did not keep them."""

@@ -9,6 +9,7 @@ import numpy as np
 from benchmark.base.units import counted
 from benchmark.measure.statistics import LEVEL, Summary, Welch, mean_std, welch
 from benchmark.paper.values import ROUNDING, PublishedCell, published_figures
+from benchmark.store.manifest import Manifest
 from benchmark.tables.model import Cell, Sheet, Table
 
 COLUMNS_PER_SHEET = 3
@@ -30,9 +31,9 @@ def verdict(published: PublishedCell, trials: int, ours: Cell) -> tuple[str, Wel
     return ("lower" if mean < published.mean else "higher"), test
 
 
-def build_companion(manifest: dict[str, Any], table: Table) -> list[Sheet]:
+def build_companion(manifest: Manifest, table: Table) -> list[Sheet]:
     """Return the sheets of a published table: a few columns each, so that they fit a page."""
-    columns, coverages = manifest["columns"], manifest["coverages"]
+    columns, coverages = manifest.columns, manifest.coverages
     keys = [(column, coverage) for column in columns for coverage in coverages]
     lines = {(column, coverage): compare_cell(manifest, table, coverage, column) for column, coverage in keys}
     starts = range(0, len(columns), COLUMNS_PER_SHEET)
@@ -44,7 +45,7 @@ def build_companion(manifest: dict[str, Any], table: Table) -> list[Sheet]:
             texts = [text for column in chunk for text in line_texts(lines[column, coverage])]
             rows.append((f"{coverage:g}", *texts))
         part = f" ({number} of {len(starts)})" if len(starts) > 1 else ""
-        caption = f"Published and ours, {manifest['title']}{part}" + (f": {MEANING}" if number == 1 else ".")
+        caption = f"Published and ours, {manifest.title}{part}" + (f": {MEANING}" if number == 1 else ".")
         notes = (tally(lines.values()), *reasons(manifest)) if number == 1 else ()
         numbers = tuple(line for line in lines.values() if line["column"] in chunk)
         sheets.append(Sheet("published", caption, heading, tuple(rows), notes, numbers))
@@ -59,9 +60,9 @@ MEANING = (
 )
 
 
-def compare_cell(manifest: dict[str, Any], table: Table, coverage: float, column: str) -> dict[str, Any]:
-    published = published_figures()[manifest["published"]].cells[int(coverage), column]
-    trials, cell = manifest["trials"][column], table.cells.get((f"{coverage:g}", column))
+def compare_cell(manifest: Manifest, table: Table, coverage: float, column: str) -> dict[str, Any]:
+    published = published_figures()[manifest.published].cells[int(coverage), column]
+    trials, cell = manifest.trials[column], table.cells.get((f"{coverage:g}", column))
     line: dict[str, Any] = {
         "column": column,
         "coverage": coverage,
@@ -75,7 +76,7 @@ def compare_cell(manifest: dict[str, Any], table: Table, coverage: float, column
         "p": np.nan,
         "half_width": np.nan,
         "verdict": "no run",
-        "reason": manifest["incomparable"].get(column, ""),
+        "reason": manifest.incomparable.get(column, ""),
     }
     if cell is None or not cell.values:
         return line | ({"verdict": "diverged"} if cell and cell.diverged else {})
@@ -103,13 +104,13 @@ def tally(lines: Collection[dict[str, Any]]) -> str:
     return f"{counted(len(lines), 'cell')}: {', '.join(texts)}."
 
 
-def reasons(manifest: dict[str, Any]) -> list[str]:
+def reasons(manifest: Manifest) -> list[str]:
     """Say why columns cannot be compared, and how many runs are behind each published column."""
-    incomparable, trials = manifest["incomparable"], manifest["trials"]
+    incomparable, trials = manifest.incomparable, manifest.trials
     notes = []
     for reason in dict.fromkeys(incomparable.values()):
         columns = [column for column in incomparable if incomparable[column] == reason]
-        names = "All columns" if len(columns) == len(manifest["columns"]) else ", ".join(columns)
+        names = "All columns" if len(columns) == len(manifest.columns) else ", ".join(columns)
         notes.append(f"{names} {NOT_COMPARABLE}: {reason}.")
     numbers, counts = dict.fromkeys(trials.values()), []
     for n in numbers:

@@ -12,7 +12,7 @@ from benchmark.config.load import CONFIG_DIR
 from benchmark.config.task import TaskConfig
 from benchmark.measure.labels import match_labels
 from benchmark.paper.values import published_figures
-from benchmark.tables.build import ALL_SHOWN
+from benchmark.store.manifest import ALL_SHOWN, Manifest
 
 TABLE_DIR = CONFIG_DIR / "tables"
 SCALES = {"paper": "", "cpu": "-cpu"}
@@ -103,21 +103,21 @@ def read_table(name: str) -> PublishedTable:
     return build(PublishedTable, {**tables, "name": name}, name)
 
 
-def table_manifest(table: PublishedTable, scale: str, task: TaskConfig, remark: str) -> dict[str, Any]:
+def table_manifest(table: PublishedTable, scale: str, task: TaskConfig, remark: str) -> Manifest:
     """Return the manifest of a published table, still without its runs."""
     reason = remark if scale == "paper" else f"{task.name} is a small sibling of the published task"
-    return {
-        "name": f"{table.name}{SCALES[scale]}",
-        "task": task.name,
-        "title": f"{task.title}, {table.title}",
-        "coverages": published_figures()[table.published].coverages,
-        "reference": table.reference,
-        "baseline": task.baseline,
-        "columns": list(table.columns),
-        "shows": list(table.shows),
-        "groups": [list(group) for group in table.groups],
-        "published": table.published,
-        "trials": {column: table.trials_of.get(column, table.trials) for column in table.columns},
-        "incomparable": dict.fromkeys(table.columns, reason) if reason else dict(table.incomparable),
-        **({"remark": remark} if remark else {}),
-    }
+    return Manifest(
+        name=f"{table.name}{SCALES[scale]}",
+        task=task.name,
+        title=f"{task.title}, {table.title}",
+        coverages=tuple(published_figures()[table.published].coverages),
+        reference=table.reference,
+        baseline=task.baseline,
+        columns=table.columns,
+        shows=table.shows,
+        groups=table.groups,
+        published=table.published,
+        trials={column: table.trials_of.get(column, table.trials) for column in table.columns},
+        incomparable=dict.fromkeys(table.columns, reason) if reason else dict(table.incomparable),
+        remark=remark,
+    )

@@ -1,11 +1,11 @@
 """Show which classes are rejected: the share of each class that is not kept, at a few coverages."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from benchmark.report.markup import Markup, data_block, plain_table, tag
+from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column, split_by_coverage
 
 MOST_CLASSES = 30
@@ -13,13 +13,13 @@ ENDS = 10
 """Where there are more classes, only this many of the most and of the least rejected ones are shown."""
 
 
-def classes_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
+def classes_section(manifest: Manifest, columns: Sequence[Column]) -> Markup:
     """Show the reference and the baseline beside each other."""
     shares = {column.name: parts for column in split_by_coverage(columns) if (parts := rejected_shares(column))}
     if not shares:
         return tag("p", "The records do not say what is kept of each class.", class_="note")
     rows = {name: shown_rows(parts) for name, parts in shares.items()}
-    wanted = [manifest["reference"], manifest.get("baseline")]
+    wanted = [manifest.reference, manifest.baseline]
     shown = list(dict.fromkeys(name for name in wanted if name in rows)) or list(rows)[:1]
     coverages = list(shares[shown[0]])
     panels = (panel(name, rows, coverages) for name in shown)
@@ -29,7 +29,7 @@ def classes_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Mark
 
 def rejected_shares(column: Column) -> dict[str, list[float | None]]:
     """Return per cent by coverage and class, as mean over the seeds that have it; None for a class without images."""
-    kept = [] if column.is_oracle else [r["scores"][column.score].get("class_coverage") for r in column.records]
+    kept = [] if column.is_oracle else [r.score(column.score).class_coverage for r in column.records]
     by_seed = [shares for shares in kept if shares]
     if not by_seed:
         return {}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.measure.statistics import Array
+from benchmark.store.manifest import Manifest
 from benchmark.tables.build import curve_of
 from benchmark.tables.columns import Column
 
@@ -32,9 +33,9 @@ class Curve:
         return [step for step in self.values if first <= step <= last]
 
 
-def build_curves(manifest: dict[str, Any], columns: Sequence[Column]) -> list[Curve]:
+def build_curves(manifest: Manifest, columns: Sequence[Column]) -> list[Curve]:
     """Return the curves of all columns with a run."""
-    name, reference = curve_of(manifest), manifest["reference"]
+    name, reference = curve_of(manifest), manifest.reference
     curves = [Curve(column, curve_values(column, name), column.name == reference) for column in columns]
     return [curve for curve in curves if curve.values]
 
@@ -52,9 +53,9 @@ def curve_values(column: Column, name: str) -> dict[int, dict[str, float]]:
 def seed_curves(column: Column, name: str) -> Iterator[tuple[str, list[float]]]:
     """Yield each seed with its curve in per cent, rounded to three decimals; the oracle has no seed."""
     for record in column.records:
-        curve: Array = np.asarray(record["scores"][column.score].get(name, ()), dtype=np.float64)
+        curve: Array = np.asarray(record.score(column.score).curve(name) or (), dtype=np.float64)
         if len(curve) == STEPS + 1 and np.isfinite(curve).all():
-            yield str(record.get("seed", "")), np.round(100 * curve, 3).tolist()
+            yield "" if column.is_oracle else str(record.seed), np.round(100 * curve, 3).tolist()
 
 
 def point_values(part: Column, name: str, step: int) -> dict[str, float]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from benchmark.measure.labels import name_at
 from benchmark.report.markup import Markup, join, plain_table, tag
 from benchmark.report.runs import trainings
 from benchmark.store.curves import DAMAGED, read_curve
+from benchmark.store.manifest import Manifest
+from benchmark.store.record import Record
 from benchmark.store.store import ERROR, RECORD, Store, folder_of
 from benchmark.tables.columns import Column, column_notes, run_notes, split_by_coverage
 
@@ -26,7 +27,7 @@ ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\":,;()]+)+[/\\]
 """The folders of a path: the page must not show on whose machine it was made."""
 
 
-def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: Store) -> Markup:
+def health_section(manifest: Manifest, columns: Sequence[Column], store: Store) -> Markup:
     problems = [*diverged_runs(columns), *unfinished_runs(manifest, store)]
     finished = [replace(column, diverged=()) for column in split_by_coverage(columns)]
     endings, damaged = read_endings(manifest, columns, store)
@@ -40,18 +41,18 @@ def health_section(manifest: dict[str, Any], columns: Sequence[Column], store: S
 def diverged_runs(columns: Sequence[Column]) -> Iterator[list[str]]:
     for column in split_by_coverage(columns):
         for record in column.diverged if column.published else ():
-            yield [column.name, str(record["seed"]), f"diverged: {record['diverged']}"]
+            yield [column.name, str(record.seed), f"diverged: {record.diverged}"]
 
 
-def runs_of(manifest: dict[str, Any]) -> Iterator[tuple[str, int, Path]]:
+def runs_of(manifest: Manifest) -> Iterator[tuple[str, int, Path]]:
     """Yield (name, seed, folder) of every run in the manifest."""
-    for entry in manifest["entries"]:
-        for seed in entry["seeds"]:
-            name = name_at(entry["label"], entry.get("coverage"))
-            yield name, seed, folder_of(manifest["task"], entry["method"], entry["job"], seed)
+    for entry in manifest.entries:
+        for seed in entry.seeds:
+            name = name_at(entry.label, entry.coverage)
+            yield name, seed, folder_of(manifest.task, entry.method, entry.job, seed)
 
 
-def unfinished_runs(manifest: dict[str, Any], store: Store) -> Iterator[list[str]]:
+def unfinished_runs(manifest: Manifest, store: Store) -> Iterator[list[str]]:
     """Yield the runs without a record, with the last line of their error."""
     for name, seed, folder in runs_of(manifest):
         if not (store.root / folder / RECORD).is_file():
@@ -73,12 +74,12 @@ def without_folders(text: str) -> str:
 
 
 def read_endings(
-    manifest: dict[str, Any], columns: Sequence[Column], store: Store
+    manifest: Manifest, columns: Sequence[Column], store: Store
 ) -> tuple[dict[str, list[dict[str, float]]], list[str]]:
     """Return the last row of each learning curve by training, and a note for each training with damaged curves."""
-    records: dict[tuple[str, int], dict[str, Any]] = {}
+    records: dict[tuple[str, int], Record] = {}
     for name, column in trainings(columns).items():
-        records |= {(name, record["seed"]): record for record in (*column.records, *column.diverged)}
+        records |= {(name, record.seed): record for record in (*column.records, *column.diverged)}
     endings: dict[str, list[dict[str, float]]] = {}
     damaged: dict[str, list[str]] = {}
     for name, seed, folder in runs_of(manifest):

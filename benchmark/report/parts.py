@@ -10,25 +10,22 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from benchmark.base.files import BLANK, Damaged, read_sealed, write_sealed
 from benchmark.config.load import CONFIG_DIR
 from benchmark.report.health import runs_of
 from benchmark.report.markup import Markup
+from benchmark.store.manifest import Manifest, plain_manifest
 from benchmark.store.store import Store
-from benchmark.tables.build import with_defaults
 
 CODE = Path(__file__).resolve().parents[1]
 UNUSED_DAYS = 30
 """Parts that nobody has read for this long are deleted."""
 SETTLED_NS = 2 * 10**9
-NOT_SHOWN = ("seal", "earlier")
-"""Fields of a manifest that no page shows."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +38,13 @@ class Part:
     section: Markup
 
 
-def load_or_make(kind: str, manifest: dict[str, Any], store: Store, make: Callable[[], Part]) -> Part:
+def load_or_make(kind: str, manifest: Manifest, store: Store, make: Callable[[], Part]) -> Part:
     """Return the part of a manifest: from the cache if nothing has changed, else a new one."""
     stored = read_part(cache_path(kind, manifest, store), fingerprint(manifest, store)[0])
     return stored or make_and_store(kind, manifest, store, make)
 
 
-def make_and_store(kind: str, manifest: dict[str, Any], store: Store, make: Callable[[], Part]) -> Part:
+def make_and_store(kind: str, manifest: Manifest, store: Store, make: Callable[[], Part]) -> Part:
     """Make a part, and store it if no file changed meanwhile or just before (two changes could have the same time)."""
     started, before = time.time_ns(), fingerprint(manifest, store)
     part = make()
@@ -56,13 +53,13 @@ def make_and_store(kind: str, manifest: dict[str, Any], store: Store, make: Call
     return part
 
 
-def fingerprint(manifest: dict[str, Any], store: Store) -> tuple[str, int]:
+def fingerprint(manifest: Manifest, store: Store) -> tuple[str, int]:
     """Return a hash of all that decides a part, and the time of the last change.
 
     It covers the manifest, the code, and every file in the folders of its runs. As in git, size and times show whether
     a file changed: checking thirty thousand files takes a second or two, reading them takes minutes.
     """
-    fields = {name: value for name, value in with_defaults(manifest).items() if name not in NOT_SHOWN}
+    fields = plain_manifest(replace(manifest, earlier=()))
     digest = hashlib.sha256(f"{code_version()}{json.dumps(fields, sort_keys=True)}".encode())
     last = 0
     for _, _, folder in runs_of(manifest):
@@ -91,10 +88,10 @@ def code_version() -> str:
     return digest.hexdigest()
 
 
-def cache_path(kind: str, manifest: dict[str, Any], store: Store) -> Path:
+def cache_path(kind: str, manifest: Manifest, store: Store) -> Path:
     """Return the file of a part: one for each part of each results folder, so that a new one replaces the old."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    owner = f"{store.root.resolve()}\n{kind}\n{manifest['name']}"
+    owner = f"{store.root.resolve()}\n{kind}\n{manifest.name}"
     return home / "selbench" / "report" / f"{hashlib.sha256(owner.encode()).hexdigest()[:32]}.json"
 
 

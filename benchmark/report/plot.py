@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import Any
 
 from benchmark.report.curves import STEPS, Curve, build_curves, curve_data
 from benchmark.report.markup import Markup, data_block, tag
+from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column
 from benchmark.tables.looks import DASHES, PALETTE, column_look
 
@@ -44,21 +44,21 @@ class View:
         return round((1 - risk / self.top) * INNER_HEIGHT, 1)
 
 
-def plot_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
+def plot_section(manifest: Manifest, columns: Sequence[Column]) -> Markup:
     curves = build_curves(manifest, columns)
     if not curves:
         return tag("p", "No run is there yet.", class_="note")
     views = make_views(manifest, curves)
-    figures = [plot_svg(view, curves, manifest["title"]) for view in views]
+    figures = [plot_svg(view, curves, manifest.title) for view in views]
     keys = tag("ul", (legend_entry(curve, index) for index, curve in enumerate(curves)), class_="legend")
     class_ = "plot" if len(curves) <= LEGEND else "plot crowded"
     data = {"lines": [curve_data(curve) for curve in curves]}
     return tag("div", zoom_buttons(views), *figures, keys, plot_note(curves), data_block(data), class_=class_)
 
 
-def make_views(manifest: dict[str, Any], curves: Sequence[Curve]) -> list[View]:
+def make_views(manifest: Manifest, curves: Sequence[Curve]) -> list[View]:
     """Return a view of all coverages, and before it one of the table's coverages if they are only a part."""
-    lowest, highest = (round(2 * end(manifest["coverages"])) for end in (min, max))
+    lowest, highest = (round(2 * end(manifest.coverages)) for end in (min, max))
     whole = View("full", 0, STEPS, highest_risk(curves, NOISY, STEPS))
     if highest - lowest < 4 or (lowest, highest) == (0, STEPS):
         return [whole]

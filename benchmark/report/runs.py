@@ -1,7 +1,7 @@
 """Show what the runs cost, and where their numbers come from."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,13 @@ from benchmark.base.units import counted
 from benchmark.config.recipe import recipe_text
 from benchmark.measure.labels import name_at
 from benchmark.report.markup import Markup, details, join, plain_table, tag
-from benchmark.store.record import peak_bytes
+from benchmark.store.manifest import Manifest
+from benchmark.store.record import Record
 from benchmark.tables.columns import Column
 
 MEMORY = "peak memory (MiB)"
+PHASES = ("own", "warmup")
+"""Parts of a training whose steps are timed apart."""
 
 
 def trainings(columns: Sequence[Column]) -> dict[str, Column]:
@@ -43,19 +46,18 @@ def cost_section(columns: Sequence[Column]) -> Markup:
     return tag("div", about, plain_table([heading[index] for index in known], shown, title), class_="figure")
 
 
-def cost_texts(records: Sequence[dict[str, Any]]) -> list[str]:
+def cost_texts(records: Sequence[Record]) -> list[str]:
     """Return the cells of a training, in the order of the heading; a dash where nothing is known."""
-    origins = [record.get("provenance", {}) for record in records]
-    steps = [origin.get("step_seconds", {}) for origin in origins]
-    peaks = [peak for origin in origins if (peak := peak_bytes(origin)) is not None]
-    branched = {f"epoch {origin['branched_off']['epoch']}" for origin in origins if "branched_off" in origin}
+    origins = [record.provenance for record in records]
+    steps = [origin.step_seconds for origin in origins if origin.step_seconds is not None]
+    peaks = [peak for origin in origins if (peak := origin.peak_on_gpu) is not None]
+    branched = {f"epoch {origin.branched_off.epoch}" for origin in origins if origin.branched_off is not None}
     return [
         str(len(records)),
-        mean_text([origin["seconds"] for origin in origins if "seconds" in origin]),
-        mean_text([1000 * step["own"] for step in steps if "own" in step]),
-        mean_text([1000 * step["warmup"] for step in steps if "warmup" in step]),
+        mean_text([origin.seconds for origin in origins if origin.seconds is not None]),
+        *(mean_text([1000 * step.seconds[phase] for step in steps if phase in step.seconds]) for phase in PHASES),
         f"{max(peaks) / 2**20:.0f}" if peaks else "–",
-        ", ".join(sorted({step["device"] for step in steps if "device" in step})) or "–",
+        ", ".join(sorted({step.device for step in steps})) or "–",
         ", ".join(sorted(branched)) or "–",
     ]
 
@@ -64,42 +66,42 @@ def mean_text(values: Sequence[float]) -> str:
     return f"{np.mean(values):.1f}" if values else "–"
 
 
-def provenance_section(manifest: dict[str, Any], columns: Sequence[Column]) -> Markup:
+def provenance_section(manifest: Manifest, columns: Sequence[Column]) -> Markup:
     finished = {name: column for name, column in trainings(columns).items() if column.records}
     records = [record for column in finished.values() for record in column.records]
     return details(
         f"Provenance of {counted(len(records), 'run')}: commit, libraries, data, recipe, settings, jobs",
-        tag("p", manifest["modified"], class_="note") if manifest["modified"] else Markup(),
+        tag("p", manifest.modified, class_="note") if manifest.modified else Markup(),
         origins_table(records),
         settings_table(finished),
         jobs_table(manifest),
     )
 
 
-def origins_table(records: Sequence[dict[str, Any]]) -> Markup:
+def origins_table(records: Sequence[Record]) -> Markup:
     """List every value that occurs, with the number of its runs where they differ."""
-    origins = [record.get("provenance", {}) for record in records]
-    facts = {
-        "commit": [origin.get("commit") for origin in origins],
-        "Python": [origin.get("python") for origin in origins],
-        "libraries": [settings_text(origin.get("libraries", {}), " ") for origin in origins],
-        "platform": [origin.get("platform") for origin in origins],
-        "environment": ["; then ".join(origin.get("environments", [])) for origin in origins],
+    origins = [record.provenance for record in records]
+    facts: dict[str, Sequence[str | None]] = {
+        "commit": [origin.commit for origin in origins],
+        "Python": [origin.python for origin in origins],
+        "libraries": [settings_text(origin.libraries, " ") for origin in origins],
+        "platform": [origin.platform for origin in origins],
+        "environment": ["; then ".join(origin.environments) for origin in origins],
         **recipe_facts(records),
-        "training images": [str(record["num_train"]) if "num_train" in record else None for record in records],
-        "data (SHA-256)": [record.get("identity", {}).get("data_sha256") for record in records],
-        "test images": [str(record["num_test"]) if "num_test" in record else None for record in records],
+        "training images": [str(record.num_train) if record.num_train is not None else None for record in records],
+        "data (SHA-256)": [record.identity.get("data_sha256") for record in records],
+        "test images": [str(record.measures.num_images) for record in records],
     }
     rows = ([tag("dt", name), tag("dd", with_counts(values))] for name, values in facts.items() if any(values))
     return tag("dl", map(join, rows))
 
 
-def recipe_facts(records: Sequence[dict[str, Any]]) -> dict[str, list[str | None]]:
+def recipe_facts(records: Sequence[Record]) -> dict[str, list[str | None]]:
     """Return the lines of the recipes; None where a record is of a version with other fields."""
     recipes: list[dict[str, str]] = []
     for record in records:
         try:
-            recipes.append(recipe_text(record.get("identity", {})))
+            recipes.append(recipe_text(record.identity))
         except UserError:
             recipes.append({})
     names = dict.fromkeys(name for recipe in recipes for name in recipe)
@@ -114,7 +116,7 @@ def with_counts(values: Iterable[str | None]) -> Markup:
     return join(tag("div", f"{value} ({counted(count, 'run')})") for value, count in sorted(counts.items()))
 
 
-def settings_text(settings: dict[str, Any], between: str = " = ") -> str:
+def settings_text(settings: Mapping[str, Any], between: str = " = ") -> str:
     """Return names and values; numbers with at most ten digits."""
     texts = (format(value, ".10g" if isinstance(value, float) else "") for value in settings.values())
     return ", ".join(f"{key}{between}{text}" for key, text in zip(settings, texts, strict=True))
@@ -122,15 +124,15 @@ def settings_text(settings: dict[str, Any], between: str = " = ") -> str:
 
 def settings_table(finished: dict[str, Column]) -> Markup:
     """Show the settings of the first run of each training; all runs of a job id have the same settings."""
-    configs = {name: column.records[0].get("identity", {}).get("config", {}) for name, column in finished.items()}
+    configs = {name: column.records[0].identity.get("config", {}) for name, column in finished.items()}
     rows = ([name, settings_text(config) or "none of its own"] for name, config in configs.items())
     return join([tag("h4", "Settings"), plain_table(["method", "settings"], rows, "Settings by method")])
 
 
-def jobs_table(manifest: dict[str, Any]) -> Markup:
+def jobs_table(manifest: Manifest) -> Markup:
     rows = []
-    for entry in manifest["entries"]:
-        name = name_at(entry["label"], entry.get("coverage"))
-        seeds = ", ".join(map(str, entry["seeds"]))
-        rows.append([name, entry["method"], entry["job"] or "–", seeds or "–"])
+    for entry in manifest.entries:
+        name = name_at(entry.label, entry.coverage)
+        seeds = ", ".join(map(str, entry.seeds))
+        rows.append([name, entry.method, entry.job or "–", seeds or "–"])
     return join([tag("h4", "Jobs"), plain_table(["column", "method", "job", "seeds"], rows, "Jobs")])

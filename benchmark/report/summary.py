@@ -13,7 +13,7 @@ from benchmark.tables.model import Table
 
 def summary(shown: Assembled) -> str:
     """Return the best average rank, the columns that differ from the reference, the seeds, and missing runs."""
-    table, reference = shown.tables[0], shown.manifest["reference"]
+    table, reference = shown.tables[0], shown.manifest.reference
     parts = [best_rank(table), differing(table, reference), seeds(shown), state(shown.columns)]
     return "; ".join(part for part in parts if part) + "."
 
@@ -52,7 +52,7 @@ def differing(table: Table, reference: str) -> str:
 
 
 def seeds(shown: Assembled) -> str:
-    counts = sorted({len(entry["seeds"]) for entry in shown.manifest["entries"] if entry["seeds"]})
+    counts = sorted({len(entry.seeds) for entry in shown.manifest.entries if entry.seeds})
     return f"{' or '.join(map(str, counts))} {'seed' if counts == [1] else 'seeds'}" if counts else "no seeds"
 
 

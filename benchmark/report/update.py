@@ -4,24 +4,24 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmark.base.files import write_if_changed
 from benchmark.report.page import build_page, make_part
 from benchmark.report.parts import Part, load_or_make, make_and_store
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.assemble import Assembled
 
 Parts = dict[tuple[str, str], Part | None]
 """Parts of the page by kind and name; None where the records cannot be shown."""
-Makers = Mapping[str, Callable[[dict[str, Any], Store], Assembled]]
+Makers = Mapping[str, Callable[[Manifest, Store], Assembled]]
 """By kind of manifest, `task` or `paper`, how everything that is shown of one is assembled."""
 NAME = "report.html"
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError)
 """What is raised where records are of another version: no command fails for that."""
 
 
-def make_parts(kind: str, manifests: Iterable[dict[str, Any]], shown: Iterable[Assembled], store: Store) -> Parts:
+def make_parts(kind: str, manifests: Iterable[Manifest], shown: Iterable[Assembled], store: Store) -> Parts:
     """Return the parts of the page for what a command has just shown of some manifests."""
     parts: Parts = {}
     for manifest, each in zip(manifests, shown, strict=True):
@@ -30,7 +30,7 @@ def make_parts(kind: str, manifests: Iterable[dict[str, Any]], shown: Iterable[A
     return parts
 
 
-def find_part(kind: str, manifest: dict[str, Any], store: Store, makers: Makers) -> Part | None:
+def find_part(kind: str, manifest: Manifest, store: Store, makers: Makers) -> Part | None:
     """Return the part of a manifest that this command has not shown, from the cache or from its records."""
 
     def make() -> Part:
@@ -39,13 +39,13 @@ def find_part(kind: str, manifest: dict[str, Any], store: Store, makers: Makers)
     return try_part(manifest, partial(load_or_make, kind, manifest, store, make))
 
 
-def try_part(manifest: dict[str, Any], make: Callable[[], Part]) -> Part | None:
+def try_part(manifest: Manifest, make: Callable[[], Part]) -> Part | None:
     """Return the part that `make` returns; where its records cannot be read, say so and return None."""
     try:
         return make()
     except UNREADABLE as error:
         reason = f"{type(error).__name__}: {error}"
-        print(f"report: {manifest['name']} is left out, its records cannot be read ({reason})", file=sys.stderr)
+        print(f"report: {manifest.name} is left out, its records cannot be read ({reason})", file=sys.stderr)
         return None
 
 
@@ -55,7 +55,7 @@ def update_report(store: Store, makers: Makers, made: Parts | None = None, folde
     named = [("task", manifest) for manifest in store.manifests()]
     named += [("paper", manifest) for manifest in store.paper_manifests()]
     for kind, manifest in named:
-        key = (kind, manifest["name"])
+        key = (kind, manifest.name)
         parts.append(known[key] if key in known else find_part(kind, manifest, store, makers))
     path = (folder or store.root) / NAME
     write_if_changed(path, build_page([part for part in parts if part is not None]).encode())

@@ -2,19 +2,18 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from benchmark.base.files import Damaged, read_if_there, say
-from benchmark.store.record import is_older_record
+from benchmark.store.record import Record
 from benchmark.store.store import HISTORY, Store
 
 DAMAGED = "its learning curve (history.csv) is damaged and left out; the command that made it makes it again"
 
 
-def read_curve(folder: Path, record: dict[str, Any], store: Store) -> str:
+def read_curve(folder: Path, record: Record, store: Store) -> str:
     """Return the text of history.csv, empty where there is none. Where it is another one, say so and raise Damaged."""
-    checksums = record.get("checksums", {})
-    if "checksums" in record and HISTORY not in checksums and not is_older_record(record):
+    checksums = record.checksums or {}
+    if record.checksums is not None and HISTORY not in checksums and record.provenance.codes is not None:
         return ""  # a run without a curve: a file that is there is not its own
     try:
         content = store.read_checked(folder, HISTORY, checksums.get(HISTORY))

@@ -1,5 +1,6 @@
 """Read the stored predictions of a finished run, each when it is first used."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +19,12 @@ class Finished:
     store: Store
     epoch: int | None = None
     """Read what was stored after so many epochs; None is the end of training."""
-    measured: str = PREDICTION
-    """The file of the prediction that is measured."""
+    checksums: Mapping[str, str] | None = None
+    """SHA-256 by file name; None leaves it to the run's record."""
 
     @cached_property
     def test(self) -> Evidence:
-        return self.read(self.measured, "its predictions were not kept")
+        return self.read(PREDICTION, "its predictions were not kept")
 
     @cached_property
     def validation(self) -> Evidence:
@@ -34,8 +35,9 @@ class Finished:
         return self.read(PREDICTION_TRAIN, NO_FEATURES)
 
     def read(self, name: str, reason: str) -> Evidence:
+        name = name if self.epoch is None else at_epoch(name, self.epoch)
         try:
-            return self.store.read_prediction(self.folder, name if self.epoch is None else at_epoch(name, self.epoch))
+            return self.store.read_prediction(self.folder, name, (self.checksums or {}).get(name))
         except OSError:
             raise Unavailable(reason) from None
         except Damaged:

@@ -1,76 +1,222 @@
-"""Combine manifests: each shows the runs of the last command, and remembers those of earlier ones."""
+"""Define the manifest of a table: which runs of which methods it shows, and how. One place knows the keys of the file.
 
-from collections.abc import Iterable, Iterator, Mapping
+A manifest shows the runs of the last command, and remembers those of earlier ones.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from benchmark.base.files import Damaged
 from benchmark.base.names import canonical, is_plain
 from benchmark.measure.labels import labels_named
+from benchmark.store.record import Plain, newer_version
 
-Entry = dict[str, Any]
+VERSION = 2
+FOREIGN = "it names what cannot be in this folder"
+ALL_SHOWN = ("markers", "second", "w/t/l", "avg. rank")
 
 
-def with_earlier(manifest: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ManifestEntry:
+    """A method of a table, and its runs."""
+
+    label: str
+    method: str
+    job: str
+    """Empty where the task cannot have it."""
+    seeds: tuple[int, ...]
+    code: str = ""
+    """Hash of the code that was to make its predictions."""
+    coverage: float | None = None
+    """In per cent, of a training that is meant for one."""
+    epoch: int | None = None
+    """Show the state after so many epochs; None is the state that the task tests."""
+    reason: str = ""
+    """Why the task cannot have it."""
+    modified: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Settings of the method that differ from the task file, by name: the value in the file and the value used."""
+
+    @property
+    def column(self) -> tuple[str, float | None, int | None]:
+        return self.label, self.coverage, self.epoch
+
+    @property
+    def key(self) -> tuple[str, float | None, int | None, str]:
+        return (*self.column, self.job)
+
+    def with_seeds(self, further: Iterable[int]) -> "ManifestEntry":
+        return replace(self, seeds=tuple(sorted({*self.seeds, *further})))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one table shows: rows, columns, the runs behind them, and how they are compared and printed."""
+
+    name: str
+    task: str
+    title: str
+    coverages: tuple[float, ...]
+    """Rows, in per cent."""
+    reference: str
+    """The method that the others are compared with."""
+    baseline: str = ""
+    """The method that gains are counted from."""
+    torch: str = ""
+    """The version that was installed."""
+    entries: tuple[ManifestEntry, ...] = ()
+    standard: Mapping[str, Any] | None = None
+    """The recipe of the task file that it is called after; older manifests have none."""
+    test: str = "exact"
+    holm: str = ""
+    """What Holm's correction covers; empty for no correction."""
+    threshold: str = "sort"
+    """Which images are kept at a coverage."""
+    scores: tuple[str, ...] = ()
+    """Scores that every method is read with, in addition to its own."""
+    columns: tuple[str, ...] = ()
+    """Show only these, in this order; all where there are none."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """The best is marked in each group of columns; all are one group where there are none."""
+    shows: tuple[str, ...] = ALL_SHOWN
+    """Parts of the table."""
+    ddof: int = 0
+    """The standard deviation divides by n − ddof."""
+    decimals: int = 2
+    """Of percentages; other measures change by as many."""
+    transpose: bool = False
+    """Whether each method is a row."""
+    remark: str = ""
+    """What to know of the data."""
+    published: str = ""
+    """Of a published table: its name among the published figures."""
+    trials: Mapping[str, int] = field(default_factory=dict)
+    """Published runs by column."""
+    incomparable: Mapping[str, str] = field(default_factory=dict)
+    """Why a column cannot be compared with our runs, by column."""
+    earlier: tuple[ManifestEntry, ...] = ()
+    """Runs that earlier commands asked for and the last one did not, the latest first."""
+    modified: str = ""
+    """What the runs differ in from the task file, in words. Found when a table is opened; not stored."""
+
+    @property
+    def known_entries(self) -> tuple[ManifestEntry, ...]:
+        """Return the entries that are shown, then the earlier ones."""
+        return (*self.entries, *self.earlier)
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """Return the method of each label that is shown."""
+        return {entry.label: entry.method for entry in self.entries}
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """How tables are compared and printed, as far as somebody asked for it; None leaves what the manifest says."""
+
+    test: str | None = None
+    holm: str | None = None
+    threshold: str | None = None
+    scores: tuple[str, ...] | None = None
+    ddof: int | None = None
+    decimals: int | None = None
+    transpose: bool | None = None
+
+    def applied_to(self, manifest: Manifest) -> Manifest:
+        asked: dict[str, Any] = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(manifest, **asked)
+
+
+def read_manifest(plain: Plain, where: str) -> Manifest:
+    """Return the manifest in the content of a file of any version up to this one."""
+    version = plain.get("version", 1)
+    if version not in READERS:
+        raise newer_version("manifest", where, version, VERSION)
+    return READERS[version](plain)
+
+
+def read_version_2(plain: Plain) -> Manifest:
+    known = {name: plain[name] for name in STORED if name in plain}
+    for name in ("coverages", "scores", "columns", "shows"):
+        if name in known:
+            known[name] = tuple(known[name])
+    if "groups" in known:
+        known["groups"] = tuple(map(tuple, known["groups"]))
+    for name in ("entries", "earlier"):
+        if name in known:
+            known[name] = tuple(ManifestEntry(**{**entry, "seeds": tuple(entry["seeds"])}) for entry in known[name])
+    return Manifest(**known)
+
+
+READERS = {1: read_version_2, 2: read_version_2}
+"""Version 1 has the same keys as version 2, except that of the version."""
+STORED = [each.name for each in fields(Manifest) if each.name != "modified"]
+DEFAULTS = Manifest("", "", "", (), "")
+ALWAYS = ("name", "task", "title", "coverages", "reference", "baseline", "torch", "entries")
+
+
+def plain_manifest(manifest: Manifest) -> Plain:
+    """Return the content of a manifest's file, in the present version; the seal is added when it is written."""
+    plain: Plain = {"version": VERSION}
+    for name in STORED:
+        value = getattr(manifest, name)
+        if name in ALWAYS or value != getattr(DEFAULTS, name):
+            plain[name] = [plain_entry(entry) for entry in value] if name in ("entries", "earlier") else value
+    return plain
+
+
+def plain_entry(entry: ManifestEntry) -> Plain:
+    always = ("label", "method", "job", "code", "seeds")
+    return {name: value for name, value in vars(entry).items() if name in always or value}
+
+
+def with_earlier(manifest: Manifest, before: Manifest | None) -> Manifest:
     """Return the manifest of a command with the runs that the manifest before it names and it does not."""
-    shown = {run_key(entry): set(entry["seeds"]) for entry in manifest["entries"]}
-    earlier: dict[Any, Entry] = {}
-    for entry in known_entries(before) if before else ():
-        first = earlier.get(run_key(entry), entry)
-        earlier[run_key(entry)] = {**first, "seeds": sorted({*entry["seeds"], *first["seeds"]})}
-    kept = [entry for key, entry in earlier.items() if set(entry["seeds"]) - shown.get(key, set())]
-    return {**manifest, "earlier": kept} if kept else dict(manifest)
+    shown = {entry.key: set(entry.seeds) for entry in manifest.entries}
+    earlier: dict[Any, ManifestEntry] = {}
+    for entry in before.known_entries if before else ():
+        earlier[entry.key] = earlier.get(entry.key, entry).with_seeds(entry.seeds)
+    kept = [entry for key, entry in earlier.items() if set(entry.seeds) - shown.get(key, set())]
+    return replace(manifest, earlier=tuple(kept))
 
 
-def known_entries(manifest: Mapping[str, Any]) -> Iterator[Entry]:
-    """Yield the entries that are shown, then the earlier ones, the latest first."""
-    yield from manifest["entries"]
-    yield from manifest.get("earlier", ())
-
-
-def run_key(entry: Entry) -> tuple[Any, ...]:
-    return (*column_key(entry), entry["job"])
-
-
-def column_key(entry: Entry) -> tuple[Any, ...]:
-    return entry["label"], entry.get("coverage"), entry.get("epoch")
-
-
-def with_every_run(manifest: Mapping[str, Any], published: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def with_every_run(manifest: Manifest, published: Iterable[Manifest] = ()) -> Manifest:
     """Return the manifest with every run of its task that any command asked for: all seeds, and all labels.
 
     Where a label has several settings, the latest keeps the name; the others get their job added to it.
     """
-    entries = {run_key(entry): entry for entry in manifest["entries"]}
-    columns = {column_key(entry) for entry in manifest["entries"]}
-    same = (entry for other in published if other["task"] == manifest["task"] for entry in other["entries"])
-    for entry in (*manifest.get("earlier", ()), *same):
-        key = run_key(entry)
-        if key in entries:
-            entries[key] = {**entries[key], "seeds": sorted({*entries[key]["seeds"], *entry["seeds"]})}
-        elif entry["job"]:
-            taken = column_key(entry) in columns
-            entries[key] = {**entry, "label": f"{entry['label']} (job {entry['job']})"} if taken else entry
-            columns.add(column_key(entry))
-    return {**manifest, "entries": list(entries.values())}
+    entries = {entry.key: entry for entry in manifest.entries}
+    columns = {entry.column for entry in manifest.entries}
+    same = (entry for other in published if other.task == manifest.task for entry in other.entries)
+    for entry in (*manifest.earlier, *same):
+        if entry.key in entries:
+            entries[entry.key] = entries[entry.key].with_seeds(entry.seeds)
+        elif entry.job:
+            taken = entry.column in columns
+            entries[entry.key] = replace(entry, label=f"{entry.label} (job {entry.job})") if taken else entry
+            columns.add(entry.column)
+    return replace(manifest, entries=tuple(entries.values()))
 
 
-def needed_plugin(name: str, manifests: Iterable[Mapping[str, Any]], methods: Iterable[str]) -> str:
+def needed_plugin(name: str, manifests: Iterable[Manifest], methods: Iterable[str]) -> str:
     """Return the plugin file that made the results of this name; empty where one of these methods did."""
     known = set(methods)
     for manifest in manifests:
-        owners = {entry["label"]: entry["method"] for entry in known_entries(manifest)}
+        owners = {entry.label: entry.method for entry in manifest.known_entries}
         foreign = {label: owner for label, owner in owners.items() if owner not in known}
         for label in labels_named(canonical(name), foreign) if canonical(name) != "all" else ():
             return f"{foreign[label]}.py"
     return ""
 
 
-FOREIGN = "it names what cannot be in this folder"
-
-
-def checked_names(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+def checked_names(manifest: Manifest, name: str) -> Manifest:
     """Return the manifest; raise Damaged where a name in it could lead out of its results folder."""
-    parts = [part for entry in known_entries(manifest) for part in (entry["method"], entry["job"] or "none")]
-    if manifest["name"] != name or not all(is_plain(part) for part in (name, manifest["task"], *parts)):
+    parts = (part for entry in manifest.known_entries for part in (entry.method, entry.job or "none"))
+    if manifest.name != name or not all(is_plain(part) for part in (name, manifest.task, *parts)):
         raise Damaged(FOREIGN)
     return manifest
+
+
+def runs_of(manifest: Manifest) -> Iterator[tuple[ManifestEntry, int]]:
+    """Yield every run of a manifest: its entry and its seed."""
+    yield from ((entry, seed) for entry in manifest.entries for seed in entry.seeds)

@@ -1,20 +1,280 @@
-"""Read from a record what its run cost, and whether it is of an older version. Needs no torch."""
+"""Define the record of a run: its fields, and how each version of it is read. One place knows the keys of the file."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from benchmark.base.errors import UserError
+from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
+from benchmark.measure.metrics import CURVE_COVERAGES
+from benchmark.measure.versions import OF_VERSION_1, MadeBy
+
+VERSION = 2
 HOSTS = (", cpu,", ", mps,")
 """Parts of the environment of a run whose tensors lay in the memory of its process."""
+Identity = Mapping[str, Any]
+"""All that can change a result, as plain data: a job's id is its hash."""
+Plain = dict[str, Any]
+"""The content of a file, before it is read and after it is written."""
 
 
-def peak_bytes(provenance: dict[str, Any]) -> int | None:
-    """Return the most memory that the tensors of a run took on a GPU at a time; None for a run without GPU.
+@dataclass(frozen=True)
+class Timed:
+    """Seconds that something took on a kind of device, by name of the part."""
 
-    There, older records give the memory of the whole process, which depends on the jobs it ran before.
-    """
-    on_host = any(host in environment for environment in provenance.get("environments", ()) for host in HOSTS)
-    return None if on_host else provenance.get("peak_bytes") or None
+    device: str
+    seconds: Mapping[str, float]
 
 
-def is_older_record(record: dict[str, Any]) -> bool:
+@dataclass(frozen=True)
+class Branch:
+    """The shared warm-up that a training began with."""
+
+    job: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where, when and by what a run was made. What older records do not say is None or empty."""
+
+    commit: str | None = None
+    python: str | None = None
+    platform: str | None = None
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+    epochs_seconds: float = 0.0
+    environments: Sequence[str] = ()
+    """Machines and torch, one for each kind that had a part in it."""
+    codes: Sequence[str] | None = None
+    """Hashes of the code that decided its predictions."""
+    weights_kept: bool = False
+    undetermined_operators: Sequence[str] = ()
+    peak_bytes: int | None = None
+    ranks: int = 1
+    step_seconds: Timed | None = None
+    outside_seconds: Timed | None = None
+    branched_off: Branch | None = None
+
+    @property
+    def peak_on_gpu(self) -> int | None:
+        """Return the most memory that the tensors of a run took on a GPU at a time; None for a run without GPU.
+
+        There, older records give the memory of the whole process, which depends on the jobs it ran before.
+        """
+        on_host = any(host in environment for environment in self.environments for host in HOSTS)
+        return None if on_host else self.peak_bytes or None
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Mean and standard deviation of the training images by channel, where the task leaves them to the images."""
+
+    mean: Sequence[float]
+    std: Sequence[float]
+
+
+NOTHING = Measures(ClassifierMeasures(), {}, 0)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of a finished run."""
+
+    task: str
+    method: str
+    job: str
+    seed: int
+    identity: Identity
+    label: str = ""
+    """What the job was called when it was trained."""
+    measures: Measures = NOTHING
+    """Of the test images; nothing in a run that diverged, and in a trial of `tune`."""
+    num_train: int | None = None
+    at_epochs: Mapping[int, Measures] = field(default_factory=dict)
+    """Measures before the end of training, by number of epochs."""
+    held_out: Measures | None = None
+    """In a trial of `tune`: of the training images that judge it."""
+    diverged: str | None = None
+    """Why there is no result."""
+    pixels: Pixels | None = None
+    bound: Mapping[str, float] | None = None
+    """Constants of the bound (`--track-bound`)."""
+    facts: Mapping[str, float] = field(default_factory=dict)
+    """What a combination says of itself, such as a temperature."""
+    notes: Sequence[str] = ()
+    """What a reader of the table must know of this run."""
+    checksums: Mapping[str, str] | None = None
+    """SHA-256 of the files beside it; None in records from before there were any."""
+    provenance: Provenance = Provenance()
+    made_by: MadeBy = field(default_factory=MadeBy)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why measures or scores are not known, by their names; not stored."""
+
+    def score(self, name: str) -> ScoreMeasures:
+        """Return the measures of a score, be it the method's own or one that was asked for later."""
+        found = self.measures.scores.get(name)
+        return self.measures.further[name] if found is None else found
+
+    @property
+    def needs(self) -> bool:
+        """Tell whether it was made of other runs."""
+        return bool(self.identity.get("needs"))
+
+
+def is_older_record(plain: Plain) -> bool:
     """Tell whether a record was made before there were seals, which came with the codes in the provenance."""
-    return "identity" in record and "codes" not in record.get("provenance", {})
+    return "identity" in plain and "codes" not in plain.get("provenance", {})
+
+
+def read_record(plain: Plain, where: str) -> Record:
+    """Return the record in the content of a file of any version up to this one."""
+    version = plain.get("version", 1)
+    if version not in READERS:
+        raise newer_version("record", where, version, VERSION)
+    return READERS[version](plain)
+
+
+def newer_version(kind: str, where: str, version: object, known: int) -> UserError:
+    """Return the error for a file that only a later version of the suite can read."""
+    return UserError(
+        f"'{where}' is a {kind} of version {version}, and this code reads versions up to {known}: "
+        "update the suite, or name another folder"
+    )
+
+
+def read_version_2(plain: Plain) -> Record:
+    held_out = plain.get("held_out")
+    made_by = plain.get("measured_by", {})
+    return Record(
+        task=plain["task"],
+        method=plain["method"],
+        job=plain["job"],
+        seed=plain["seed"],
+        identity=plain["identity"],
+        label=plain.get("label", ""),
+        measures=read_measures(plain) if "scores" in plain else NOTHING,
+        num_train=(held_out or plain).get("num_train"),
+        at_epochs={int(epoch): read_measures(each) for epoch, each in (held_out or plain).get("at_epochs", {}).items()},
+        held_out=None if held_out is None else read_measures(held_out),
+        diverged=plain.get("diverged"),
+        pixels=Pixels(**plain["measured"]) if "measured" in plain else None,
+        bound=plain.get("bound"),
+        facts=plain.get("facts", {}),
+        notes=plain.get("notes", ()),
+        checksums=plain.get("checksums"),
+        provenance=read_provenance(plain.get("provenance", {})),
+        made_by=MadeBy(made_by.get("measures", {}), made_by.get("scores", {})),
+    )
+
+
+def read_version_1(plain: Plain) -> Record:
+    """Return a record from before measures said which code had made them: that of the last code of version 1."""
+    scores = plain.get("scores", {})
+    known = {name for score in scores.values() for name in score} | {"expected_risk", "expected_aurc"}
+    if "percentile_coverage" not in known:
+        known -= {"percentile_risk"}  # it was of float64 scores, which the public codes do not have
+    known |= set(plain.get("classifier", {}))
+    measures = {name: version for name, version in OF_VERSION_1.measures.items() if name in known}
+    own = {name: version for name, version in OF_VERSION_1.scores.items() if name in scores}
+    return read_version_2({**plain, "measured_by": {"measures": measures, "scores": own}})
+
+
+READERS = {1: read_version_1, 2: read_version_2}
+
+
+def read_measures(plain: Plain) -> Measures:
+    oracle = plain.get("oracle")
+    return Measures(
+        ClassifierMeasures(**{name: plain["classifier"].get(name) for name in OF_CLASSIFIERS}),
+        {name: read_score(score) for name, score in plain["scores"].items()},
+        plain["num_test"] if "num_test" in plain else plain["images"],
+        {name: read_score(score) for name, score in plain.get("further", {}).items()},
+        None if oracle is None else read_score(oracle),
+    )
+
+
+def read_score(plain: Plain) -> ScoreMeasures:
+    """Return the measures of a score. Those that this code does not know are left out."""
+    known: Plain = {name: plain.get(name) for name in OF_SCORES}
+    return ScoreMeasures(**known)
+
+
+def read_provenance(plain: Plain) -> Provenance:
+    known = {name: plain[name] for name in PROVENANCE if name in plain}
+    for name in ("step_seconds", "outside_seconds"):
+        if name in known:
+            seconds = dict(known[name])
+            known[name] = Timed(seconds.pop("device"), seconds)
+    if "branched_off" in known:
+        known["branched_off"] = Branch(**known["branched_off"])
+    return Provenance(**known)
+
+
+PROVENANCE = [each.name for each in fields(Provenance)]
+OF_CLASSIFIERS = [each.name for each in fields(ClassifierMeasures)]
+OF_SCORES = [each.name for each in fields(ScoreMeasures)]
+
+
+def plain_record(record: Record) -> Plain:
+    """Return the content of a record's file, in the present version; the seal is added when it is written."""
+    heading = {name: getattr(record, name) for name in ("task", "method", "label", "job", "seed", "identity")}
+    if record.held_out is not None:
+        measured: Plain = {"held_out": plain_measures(record.held_out, "images") | further_measures(record)}
+    else:
+        measured = (plain_measures(record.measures) if record.measures.scores else {}) | further_measures(record)
+    optional = {
+        "measured": record.pixels and vars(record.pixels),
+        "bound": record.bound,
+        "facts": record.facts,
+        "diverged": record.diverged,
+        "measured_by": vars(record.made_by) if record.made_by.measures else None,
+    }
+    return {
+        "version": VERSION,
+        **heading,
+        **measured,
+        **{name: value for name, value in optional.items() if value},
+        "notes": list(record.notes),
+        **({} if record.checksums is None else {"checksums": record.checksums}),
+        "provenance": plain_provenance(record.provenance),
+    }
+
+
+def further_measures(record: Record) -> Plain:
+    """Return what stands beside the measures: the number of training images, and the measures of earlier epochs."""
+    at_epochs = {str(epoch): plain_measures(each) for epoch, each in record.at_epochs.items()}
+    found = {"num_train": record.num_train, "at_epochs": at_epochs or None}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def plain_measures(measures: Measures, images: str = "num_test") -> Plain:
+    plain: Plain = {
+        "classifier": known_values(measures.classifier),
+        "scores": {name: known_values(score) for name, score in measures.scores.items()},
+        images: measures.num_images,
+        "coverages": [round(100 * float(coverage), 6) for coverage in CURVE_COVERAGES],
+    }
+    if measures.further:
+        plain["further"] = {name: known_values(score) for name, score in measures.further.items()}
+    if measures.oracle is not None:
+        plain["oracle"] = known_values(measures.oracle)
+    return plain
+
+
+def known_values(measures: ClassifierMeasures | ScoreMeasures) -> Plain:
+    """Return the fields with a value, and those that have none in a run without errors."""
+    return {name: value for name, value in vars(measures).items() if value is not None or name == "auroc"}
+
+
+def plain_provenance(provenance: Provenance) -> Plain:
+    plain = {name: value for name, value in vars(provenance).items() if value != getattr(UNKNOWN, name)}
+    for name in ("step_seconds", "outside_seconds"):
+        if name in plain:
+            plain[name] = {"device": plain[name].device, **plain[name].seconds}
+    if provenance.branched_off:
+        plain["branched_off"] = vars(provenance.branched_off)
+    return {"commit": provenance.commit, "weights_kept": provenance.weights_kept, **plain}
+
+
+UNKNOWN = Provenance()

@@ -1,16 +1,19 @@
 """Find results made by other code or another torch: they are used, but never mixed silently with the rest."""
 
 from importlib.metadata import version
-from typing import Any
+
+from benchmark.store.record import Record
 
 
-def stale_reasons(record: dict[str, Any], code: str, torch: str) -> list[str]:
-    """Return how a record differs from this code and this version of torch; what is not known does not count."""
-    provenance = record.get("provenance", {})
+def stale_reasons(record: Record, code: str, torch: str) -> list[str]:
+    """Return how a record differs from this code and this version of torch; what is not known does not count.
+
+    Only code that decides predictions counts: a measure is made again from the stored prediction.
+    """
     reasons = []
-    if code and provenance.get("codes", [code]) != [code]:
+    if code and record.provenance.codes is not None and list(record.provenance.codes) != [code]:
         reasons.append("made by another version of the code")
-    others = sorted({name for name in map(torch_of, provenance.get("environments", [])) if torch and name != torch})
+    others = sorted({name for name in map(torch_of, record.provenance.environments) if torch and name != torch})
     if others:
         reasons.append(f"made with torch {', '.join(others)} instead of {torch}")
     return reasons

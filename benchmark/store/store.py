@@ -29,8 +29,8 @@ from benchmark.base.files import (
 )
 from benchmark.base.names import is_plain
 from benchmark.measure.prediction import Evidence, Prediction
-from benchmark.store.manifest import FOREIGN, checked_names
-from benchmark.store.record import is_older_record
+from benchmark.store.manifest import FOREIGN, Manifest, checked_names, plain_manifest, read_manifest
+from benchmark.store.record import Record, is_older_record, plain_record, read_record
 
 RECORD, HISTORY, ERROR, LOG = "record.json", "history.csv", "error.txt", "log.txt"
 CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.pt", "checkpoint-before.pt"
@@ -71,7 +71,7 @@ class Store:
     def state(self, folder: Path) -> str:
         """Return done (there is a record), diverged (it has no result), partial (there is a checkpoint) or new."""
         if (record := self.read_record(folder)) is not None:
-            return "diverged" if "diverged" in record else "done"
+            return "done" if record.diverged is None else "diverged"
         return "partial" if self.has_checkpoint(folder) else "new"
 
     def claim(self, folder: Path) -> AbstractContextManager[bool]:
@@ -107,14 +107,17 @@ class Store:
                     shutil.rmtree(self.root / folder, ignore_errors=True)
                     self.lock_path(folder).unlink(missing_ok=True)
 
-    def read_record(self, folder: Path) -> dict[str, Any] | None:
+    def read_record(self, folder: Path) -> Record | None:
         """Return the record, or None where it is missing or damaged; `damage` tells which."""
         with suppress(Damaged):
             return self.read_sealed_record(folder)
         return None
 
-    def read_sealed_record(self, folder: Path) -> dict[str, Any] | None:
-        return read_sealed(self.find(folder, RECORD), folder.as_posix(), is_older_record)
+    def read_sealed_record(self, folder: Path) -> Record | None:
+        """Return the record, or None where there is none. Raise Damaged where it is not as it was written."""
+        path = self.find(folder, RECORD)
+        plain = read_sealed(path, folder.as_posix(), is_older_record)
+        return None if plain is None else read_record(plain, str(path))
 
     def has_record(self, folder: Path) -> bool:
         """Tell whether there is a record, damaged or not."""
@@ -129,10 +132,10 @@ class Store:
             except Damaged as why:
                 damaged[path.name] = str(why)
         try:
-            record = self.read_sealed_record(folder) or {}
+            record = self.read_sealed_record(folder)
         except Damaged as why:
             return {**damaged, RECORD: str(why)}
-        checksums = record.get("checksums", {})
+        checksums = (record and record.checksums) or {}
         if not all(map(is_plain, checksums)):
             return {RECORD: FOREIGN}
         for name, sha256 in checksums.items():
@@ -144,8 +147,8 @@ class Store:
 
     def set_aside(self, folder: Path, names: Iterable[str]) -> None:
         """Rename damaged files of a job that we have claimed; first its record, if that describes one of them."""
-        damaged, record = set(names), self.read_record(folder) or {}
-        kept = record.get("provenance", {}).get("weights_kept") and CHECKPOINT in damaged
+        damaged, record = set(names), self.read_record(folder)
+        kept = record is not None and record.provenance.weights_kept and CHECKPOINT in damaged
         if kept or not all(name.endswith(".pt") for name in damaged):
             set_aside(self.root / folder / RECORD)
         for name in damaged - {RECORD}:
@@ -154,16 +157,17 @@ class Store:
     def set_stale_aside(self, folder: Path) -> None:
         (self.root / folder / RECORD).replace(self.root / folder / STALE_RECORD)
 
-    def records(self, task: str) -> Iterator[dict[str, Any]]:
+    def records(self, task: str) -> Iterator[Record]:
         """Yield the records of all finished jobs of a task, whatever command they belong to."""
         for path in sorted((self.root / task).glob(f"*/*/*/{RECORD}")):
             if (record := self.read_record(path.parent.relative_to(self.root))) is not None:
                 yield record
 
-    def write_record(self, folder: Path, record: Mapping[str, Any]) -> None:
+    def write_record(self, folder: Path, record: Record) -> None:
         """Write a record with its seal in the provenance: the rest is equal wherever and whenever it was made."""
-        provenance = {**record.get("provenance", {}), "seal": BLANK}
-        write_sealed(self.root / folder / RECORD, {**record, "provenance": provenance}, folder.as_posix())
+        plain = plain_record(record)
+        provenance = {**plain["provenance"], "seal": BLANK}
+        write_sealed(self.root / folder / RECORD, {**plain, "provenance": provenance}, folder.as_posix())
 
     def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
         """Write a prediction with its labels, and return the SHA-256 of the file."""
@@ -179,8 +183,9 @@ class Store:
 
     def read_prediction(self, folder: Path, name: str = PREDICTION, sha256: str | None = None) -> Evidence:
         """Return a prediction. Raise Damaged where its checksum is not this one, by default that of the record."""
-        if sha256 is None:
-            sha256 = (self.read_record(folder) or {}).get("checksums", {}).get(name)
+        if sha256 is None and self.find(folder, name).exists():
+            record = self.read_record(folder)
+            sha256 = ((record and record.checksums) or {}).get(name)
         try:
             content = self.read_checked(folder, name, sha256)
         except Damaged as why:
@@ -237,13 +242,18 @@ class Store:
         """Remove files that a finished job no longer needs, also after a crash; return whether the job is done."""
         if (record := self.read_record(folder)) is None:
             return False
-        weights = () if record["provenance"].get("weights_kept", False) else (CHECKPOINT,)
+        weights = () if record.provenance.weights_kept else (CHECKPOINT,)
         for name in (ERROR, LOG, STALE_RECORD, CHECKPOINT_BEFORE, *weights):
             (self.root / folder / name).unlink(missing_ok=True)
         return True
 
-    def write_manifest(self, name: str, manifest: Mapping[str, Any], folder: str = "manifests") -> None:
-        self.replace_json(Path(folder, f"{name}.json"), manifest)
+    def write_manifest(self, manifest: Manifest, folder: str = "manifests") -> None:
+        self.replace_json(Path(folder, f"{manifest.name}.json"), plain_manifest(manifest))
+
+    def read_manifest(self, path: Path) -> Manifest | None:
+        """Return a manifest, or None where there is no file. Raise Damaged where it is not as it was written."""
+        plain = self.read_json(path.relative_to(self.root))
+        return None if plain is None else checked_names(read_manifest(plain, str(path)), path.stem)
 
     def replace_json(self, place: Path, value: Mapping[str, Any]) -> None:
         """Replace an object by a new one. If the old one is damaged, rename it, so that people can look at it."""
@@ -257,17 +267,17 @@ class Store:
     def read_json(self, place: Path) -> dict[str, Any] | None:
         return read_sealed(self.root / place, place.as_posix(), lambda old: "entries" in old and "torch" not in old)
 
-    def paper_manifests(self) -> list[dict[str, Any]]:
+    def paper_manifests(self) -> list[Manifest]:
         """Return the manifests of the published tables that commands have asked for."""
         return self.manifests("paper")
 
-    def manifests(self, folder: str = "manifests") -> list[dict[str, Any]]:
+    def manifests(self, folder: str = "manifests") -> list[Manifest]:
         """Return what commands have asked for, one manifest per task; tables show exactly this."""
         found = []
         for path in sorted((self.root / folder).glob("*.json")):
             try:
-                if (manifest := self.read_json(path.relative_to(self.root))) is not None:
-                    found.append(checked_names(manifest, path.stem))
+                if (manifest := self.read_manifest(path)) is not None:
+                    found.append(manifest)
             except Damaged as why:
                 say(f"'{path}' is damaged ({why}) and left out; the command that wrote it writes it again")
         return found

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.build import build_tables
 from benchmark.tables.columns import Column
-from benchmark.tables.model import Manifest, Sheet, Table
+from benchmark.tables.model import Sheet, Table
 from benchmark.tables.modified import open_table, with_note
 from benchmark.tables.render.latex import with_labels
 from benchmark.tables.statistics import build_statistics
@@ -23,17 +24,17 @@ class Assembled:
 
     @property
     def name(self) -> str:
-        return str(self.manifest["name"])
+        return str(self.manifest.name)
 
     @property
     def title(self) -> str:
-        return str(self.manifest["title"])
+        return str(self.manifest.title)
 
 
 def assemble(manifest: Manifest, store: Store) -> Assembled:
     """Return all tables and sheets of a task."""
     manifest, columns = open_table(manifest, store)
-    return assemble_parts(manifest, columns, build_tables(manifest, columns), [], manifest["name"])
+    return assemble_parts(manifest, columns, build_tables(manifest, columns), [], manifest.name)
 
 
 def assemble_parts(
@@ -42,7 +43,7 @@ def assemble_parts(
     """Add statistics, LaTeX labels that start with `stem`, and the note on what was modified."""
     statistics = with_labels(build_statistics(manifest, columns), f"{stem}-statistics")
     tables, companion = with_labels(tables, stem), with_labels(companion, stem)
-    note = manifest["modified"]
+    note = manifest.modified
     return Assembled(
         manifest, columns, with_note(tables, note), with_note(statistics, note), with_note(companion, note)
     )

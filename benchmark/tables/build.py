@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -10,40 +9,21 @@ from benchmark.base.errors import UserError
 from benchmark.base.names import canonical
 from benchmark.measure.labels import match_labels
 from benchmark.measure.statistics import competition_ranks
-from benchmark.store.manifest import with_every_run
+from benchmark.store.manifest import Manifest, with_every_run
+from benchmark.store.record import Record
 from benchmark.tables.captions import KEPT, caption, is_provisional, table_notes, test_notes
-from benchmark.tables.columns import Column, column_notes, run_notes, split_by_coverage
+from benchmark.tables.columns import Column, abbreviate, column_notes, run_notes, split_by_coverage
 from benchmark.tables.markers import mark
-from benchmark.tables.model import Cell, Cells, Manifest, Row, Table, Value
-
-ALL_SHOWN = ("markers", "second", "w/t/l", "avg. rank")
-SETTINGS: dict[str, Any] = {
-    "test": "exact",
-    "holm": "",
-    "threshold": "sort",
-    "scores": [],
-    "columns": [],
-    "groups": [],
-    "shows": ALL_SHOWN,
-    "ddof": 0,
-    "decimals": 2,
-    "transpose": False,
-}
-"""Further settings of a manifest, with their defaults.
-
-`columns`: show only these, in this order. `groups`: the best is marked in each group of columns. `shows`: parts of the
-table. `ddof`: of the standard deviation. `decimals`: of percentages; other measures change by as many.
-`transpose`: show a row for each method.
-"""
+from benchmark.tables.model import Cell, Cells, Row, Table, Value
 
 
 def build_tables(manifest: Manifest, columns: Sequence[Column]) -> list[Table]:
     """Return all tables of a task: selective risk, expected risk where the true posterior is known, other measures."""
     notes = [*column_notes(columns), *run_notes(split_by_coverage(columns))]
     curve = curve_of(manifest)
-    tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest['title']}", notes)]
+    tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest.title}", notes)]
     if any(column.is_oracle for column in columns):
-        title = f"Posterior-expected selective risk (%) on {manifest['title']}"
+        title = f"Posterior-expected selective risk (%) on {manifest.title}"
         what = "the mean of 1 − P(ŷ|x) over kept images, of which the oracle is the floor"
         tables.append(risk_table(manifest, columns, "expected_risk", f"{title}: {what}", ()))
     if curve == "percentile_risk":
@@ -51,20 +31,17 @@ def build_tables(manifest: Manifest, columns: Sequence[Column]) -> list[Table]:
     return [*tables, measures_table(manifest, columns)]
 
 
-def with_defaults(manifest: Manifest) -> Manifest:
-    """Return the manifest with every setting."""
-    return {**SETTINGS, **manifest}
-
-
 def curve_of(manifest: Manifest) -> str:
     """Return the name of the risk curve in the records."""
-    return {"sort": "risk", "percentile": "percentile_risk"}[manifest["threshold"]]
+    return {"sort": "risk", "percentile": "percentile_risk"}[manifest.threshold]
 
 
 def risk_rows(manifest: Manifest, curve: str = "") -> list[Row]:
     curve = curve or curve_of(manifest)
-    decimals = manifest["decimals"]
-    return [Row(f"{c:g}", curve_value(curve, c), decimals=decimals, coverage=c) for c in manifest["coverages"]]
+    decimals = manifest.decimals
+    return [
+        Row(f"{c:g}", curve_value(curve, c), decimals=decimals, coverage=c, measure=curve) for c in manifest.coverages
+    ]
 
 
 def risk_table(manifest: Manifest, columns: Sequence[Column], curve: str, title: str, notes: Sequence[str]) -> Table:
@@ -73,12 +50,12 @@ def risk_table(manifest: Manifest, columns: Sequence[Column], curve: str, title:
     cells = fill(rows, columns, manifest)
     judged = [column.name for column in columns if not column.is_oracle]
     summary = {
-        "w/t/l": tuple(wins_ties_losses(rows, name, cells, manifest["reference"]) for name in judged),
+        "w/t/l": tuple(wins_ties_losses(rows, name, cells, manifest.reference) for name in judged),
         "avg. rank": average_ranks(rows, judged, cells),
     }
     padding = ("",) * (len(columns) - len(judged))
     end = " (provisional)" if is_provisional(columns) else ""
-    shown = {name + end: texts + padding for name, texts in summary.items() if name in manifest["shows"]}
+    shown = {name + end: texts + padding for name, texts in summary.items() if name in manifest.shows}
     ranks = {name: float(rank) for name, rank in zip(judged, summary["avg. rank"], strict=True) if rank != "–"}
     best = [name for name, rank in ranks.items() if rank == min(ranks.values())]
     return Table(
@@ -87,11 +64,16 @@ def risk_table(manifest: Manifest, columns: Sequence[Column], curve: str, title:
         corner="coverage",
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in columns),
-        cells=hide_parts(cells, manifest["shows"]),
+        cells=hide_parts(cells, manifest.shows),
         summary=shown,
         strong=frozenset((f"avg. rank{end}", name) for name in best),
-        notes=(*test_notes(manifest, columns, cells), *table_notes(manifest, columns), *notes),
-        transposed=manifest["transpose"],
+        notes=(
+            *test_notes(manifest, columns, cells),
+            *table_notes(manifest, columns),
+            *unknown_notes(rows, columns),
+            *notes,
+        ),
+        transposed=manifest.transpose,
     )
 
 
@@ -99,59 +81,59 @@ def kept_table(manifest: Manifest, columns: Sequence[Column]) -> Table:
     """Return a table of the coverages that the percentile rule really keeps. None of them is better than another."""
     rows = risk_rows(manifest, "percentile_coverage")
     filled = {(row.label, column.name): fill_cell(row, column) for row in rows for column in columns}
-    older = []
-    for column in split_by_coverage(columns):
-        if any("percentile_coverage" not in record["scores"][column.score] for record in column.records):
-            older.append(column.name)
-    why = "older runs, ranked in float64, where nothing ties; --redo-stale makes them again"
     return Table(
         name="kept",
-        caption=f"Coverage really kept (%) on {manifest['title']}: mean±std over the same runs.",
+        caption=f"Coverage really kept (%) on {manifest.title}: mean±std over the same runs.",
         corner="coverage",
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in columns),
         cells={key: cell for key, cell in filled.items() if cell is not None},
-        notes=(f"{', '.join(older)}: {why}.",) if older else (),
-        transposed=manifest["transpose"],
+        notes=tuple(unknown_notes(rows, columns)),
+        transposed=manifest.transpose,
     )
 
 
 def curve_value(curve: str, coverage: float) -> Value:
     index = round(2 * coverage)
-    return lambda record, score: record["scores"][score][curve][index] if curve in record["scores"][score] else None
+
+    def value(record: Record, score: str) -> float | None:
+        values = record.score(score).curve(curve)
+        return None if values is None else values[index]
+
+    return value
 
 
 MEASURES = (
-    Row("AURC ×10³", lambda r, s: r["scores"][s]["aurc"], scale=1000),
-    Row("E-AURC ×10³", lambda r, s: r["scores"][s]["e_aurc"], scale=1000),
-    Row("expected AURC ×10³", lambda r, s: r["scores"][s].get("expected_aurc"), scale=1000),
-    Row("AUGRC ×10³", lambda r, s: r["scores"][s]["augrc"], scale=1000),
-    Row("AUROC (%)", lambda r, s: r["scores"][s]["auroc"], lower_is_better=False),
-    Row("accuracy (%)", lambda r, s: r["classifier"]["accuracy"], lower_is_better=False),
-    Row("NLL", lambda r, s: r["classifier"]["nll"], scale=1, decimals=3),
-    Row("Brier", lambda r, s: r["classifier"]["brier"], scale=1, decimals=3),
-    Row("ECE (%)", lambda r, s: r["classifier"]["ece"]),
+    Row("AURC ×10³", lambda r, s: r.score(s).aurc, scale=1000, measure="aurc"),
+    Row("E-AURC ×10³", lambda r, s: r.score(s).e_aurc, scale=1000, measure="e_aurc"),
+    Row("expected AURC ×10³", lambda r, s: r.score(s).expected_aurc, scale=1000, measure="expected_aurc"),
+    Row("AUGRC ×10³", lambda r, s: r.score(s).augrc, scale=1000, measure="augrc"),
+    Row("AUROC (%)", lambda r, s: r.score(s).auroc, lower_is_better=False, measure="auroc"),
+    Row("accuracy (%)", lambda r, s: r.measures.classifier.accuracy, lower_is_better=False, measure="accuracy"),
+    Row("NLL", lambda r, s: r.measures.classifier.nll, scale=1, decimals=3, measure="nll"),
+    Row("Brier", lambda r, s: r.measures.classifier.brier, scale=1, decimals=3, measure="brier"),
+    Row("ECE (%)", lambda r, s: r.measures.classifier.ece, measure="ece"),
 )
 
 
 def measures_table(manifest: Manifest, columns: Sequence[Column]) -> Table:
     """Return the table of all measures but the risks: areas under curves, accuracy and calibration."""
-    manifest = {**manifest, "groups": [], "shows": ("markers", "second")}
+    manifest = replace(manifest, groups=(), shows=("markers", "second"))
     judged = split_by_coverage([column for column in columns if not column.is_oracle])
-    more = manifest["decimals"] - SETTINGS["decimals"]
-    known = [row for row in MEASURES if any(run_values(row, column) for column in judged)]
+    more = manifest.decimals - Manifest.decimals
+    known = [row for row in MEASURES if any(run_values(row, column) or reasons(row, column) for column in judged)]
     rows = [replace(row, decimals=row.decimals + more) for row in known]
     cells = fill(rows, judged, manifest)
     return Table(
         name="measures",
-        caption=f"Further measures on {manifest['title']}: {caption(manifest, cells)} Higher is better for AUROC (a"
+        caption=f"Further measures on {manifest.title}: {caption(manifest, cells)} Higher is better for AUROC (a"
         " right prediction is more confident than a wrong one) and accuracy, lower for the rest.",
         corner="measure",
         rows=tuple(row.label for row in rows),
         columns=tuple(column.name for column in judged),
         cells=cells,
-        notes=tuple(test_notes(manifest, judged, cells)),
-        transposed=manifest["transpose"],
+        notes=(*test_notes(manifest, judged, cells), *unknown_notes(rows, judged)),
+        transposed=manifest.transpose,
     )
 
 
@@ -160,13 +142,13 @@ def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: Manifest) -> 
 
     A cell without a run, finished or still to come, is left out.
     """
-    filled = {(row.label, column.name): fill_cell(row, column, manifest["ddof"]) for row in rows for column in columns}
+    filled = {(row.label, column.name): fill_cell(row, column, manifest.ddof) for row in rows for column in columns}
     all_cells = {key: cell for key, cell in filled.items() if cell is not None}
     judged = {column.name for column in columns if not column.is_oracle}
     cells = {key: cell for key, cell in all_cells.items() if key[1] in judged}
-    cells = mark(cells, rows, manifest["reference"], manifest["test"], manifest["holm"])
+    cells = mark(cells, rows, manifest.reference, manifest.test, manifest.holm)
     for row in rows:
-        for group in manifest["groups"] or [judged]:
+        for group in manifest.groups or [judged]:
             line = {name: cell for name in group if (cell := cells.get((row.label, name))) and cell.values}
             cells |= {(row.label, name): cell for name, cell in mark_best(line, row.lower_is_better).items()}
     return all_cells | cells
@@ -185,8 +167,29 @@ def fill_cell(row: Row, column: Column, ddof: int = 0) -> Cell | None:
 def run_values(row: Row, column: Column) -> dict[int, float]:
     """Return the values of a row in one column, by seed, of the runs that have one."""
     part = column.at(row.coverage)
-    values = {record.get("seed", 0): row.value(record, part.score) for record in part.records}
+    values = {record.seed: row.value(record, part.score) for record in part.records}
     return {seed: value * row.scale for seed, value in values.items() if value is not None}
+
+
+def reasons(row: Row, column: Column) -> list[str]:
+    """Return why runs of a column have no value in a row, each reason once."""
+    part = column.at(row.coverage)
+    return list(dict.fromkeys(why for record in part.records if (why := record.reasons.get(row.measure))))
+
+
+def unknown_notes(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
+    """Return notes on the rows that are not known of some columns, as other code measured them or none did."""
+    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for row in rows:
+        for column in columns:
+            for why in reasons(row, column):
+                names, labels = found.setdefault(why, ({}, {}))
+                names[column.name] = labels[row.label] = None
+    return [
+        f"{abbreviate(list(names))}: measured by other code, so {abbreviate(list(labels))} would have to be made again "
+        f"from the predictions: {why}."
+        for why, (names, labels) in found.items()
+    ]
 
 
 def mark_best(line: dict[str, Cell], lower_is_better: bool) -> dict[str, Cell]:
@@ -244,12 +247,11 @@ def select(
     """
     if labels:
         manifest = with_every_run(manifest, published)
-    owners = {entry["label"]: entry["method"] for entry in manifest["entries"]}
-    kept = match_labels(labels or ["all"], owners, f"method in the results of {manifest['task']}:")
-    entries = [entry for entry in manifest["entries"] if entry["label"] in kept]
-    chosen = pick_reference(reference, manifest["reference"], [entry["label"] for entry in entries])
-    rows = list(dict.fromkeys(coverages or manifest["coverages"]))
-    return {**manifest, "entries": entries, "reference": chosen, "coverages": rows}
+    kept = match_labels(labels or ["all"], manifest.owners, f"method in the results of {manifest.task}:")
+    entries = tuple(entry for entry in manifest.entries if entry.label in kept)
+    chosen = pick_reference(reference, manifest.reference, [entry.label for entry in entries])
+    rows = tuple(dict.fromkeys(coverages or manifest.coverages))
+    return replace(manifest, entries=entries, reference=chosen, coverages=rows)
 
 
 def pick_reference(wanted: str | None, default: str, labels: Sequence[str]) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from benchmark.base.units import counted
 from benchmark.measure.statistics import LEVEL, TESTS, seeds_needed, smallest_p_for
+from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column, split_by_coverage
 from benchmark.tables.markers import FAMILIES, compared_keys, family_sizes, reachable_p
-from benchmark.tables.model import Cells, Manifest
+from benchmark.tables.model import Cells
 
 KEPT = {
     "percentile_risk": " Kept are all at or above a percentile of the float32 confidence, as in the public codes: on "
@@ -17,22 +18,22 @@ KEPT = {
 
 def caption(manifest: Manifest, cells: Cells, kept: str = "") -> str:
     """Return how to read a table; `kept` is a sentence on what a coverage keeps."""
-    wanted = sorted({len(entry["seeds"]) for entry in manifest["entries"] if entry["seeds"]})
+    wanted = sorted({len(entry.seeds) for entry in manifest.entries if entry.seeds})
     seeds = " or ".join(str(n) for n in wanted) + (" seed" if wanted == [1] else " seeds")
     if any(cell.missing for cell in cells.values()):
         kept += " (k/n): only k of n seeds are there, or have a value."
-    best = "Best bold" + (" within its group" if manifest["groups"] else "")
-    best += ", second underlined" if "second" in manifest["shows"] else ""
-    kind = {0: "population", 1: "sample"}[manifest["ddof"]]
-    text = f"mean±std over {seeds} ({kind} std, ddof {manifest['ddof']}). {best}"
-    if "markers" not in manifest["shows"]:
+    best = "Best bold" + (" within its group" if manifest.groups else "")
+    best += ", second underlined" if "second" in manifest.shows else ""
+    kind = {0: "population", 1: "sample"}[manifest.ddof]
+    text = f"mean±std over {seeds} ({kind} std, ddof {manifest.ddof}). {best}"
+    if "markers" not in manifest.shows:
         return f"{text}.{kept}"
-    corrected = f", Holm-corrected over {FAMILIES[manifest['holm']]}" if manifest["holm"] else ""
+    corrected = f", Holm-corrected over {FAMILIES[manifest.holm]}" if manifest.holm else ""
     effect = "; the test ignores this, and with positive correlation it is conservative"
     return (
-        f"{text}; •/◦: {manifest['reference']} is significantly better/worse ({TESTS[manifest['test']]}, level "
+        f"{text}; •/◦: {manifest.reference} is significantly better/worse ({TESTS[manifest.test]}, level "
         f"{LEVEL:g}{corrected}).{kept} Runs of one seed share initialisation, batches and warm-up across methods"
-        f"{', so they are paired' if manifest['test'] == 'paired' else effect}."
+        f"{', so they are paired' if manifest.test == 'paired' else effect}."
     )
 
 
@@ -45,25 +46,25 @@ def split_caption(caption: str) -> tuple[str, str]:
 
 def test_notes(manifest: Manifest, columns: Sequence[Column], cells: Cells) -> list[str]:
     """Return notes on the smallest p that this many runs can reach, and on how many seeds a marker needs."""
-    if "markers" not in manifest["shows"]:
+    if "markers" not in manifest.shows:
         return []
-    reference, test = manifest["reference"], manifest["test"]
+    reference, test = manifest.reference, manifest.test
     names = [column.name for column in columns if column.records]
     if reference not in names:
         if any(name.startswith(f"{reference}@") for name in names):
             return [f"{reference} is trained for one coverage at a time: no comparison."]
         return [f"No run of the reference method {reference} is there: no comparison."]
     keys = compared_keys(cells)
-    reachable, sizes = reachable_p(cells, keys, reference, test, manifest["holm"]), family_sizes(keys, manifest["holm"])
+    reachable, sizes = reachable_p(cells, keys, reference, test, manifest.holm), family_sizes(keys, manifest.holm)
     notes = []
-    if "w/t/l" in manifest["shows"]:
+    if "w/t/l" in manifest.shows:
         meaning = f"{reference} is significantly better / not different / worse than the column's method"
         notes.append(f"w/t/l: rows in which {meaning}.")
     for key in sorted(keys, key=lambda key: reachable[key]):
         ours, theirs = cells[key[0], reference].by_seed, cells[key].by_seed
         p, pairs = smallest_p_for(test, ours, theirs), len(set(ours) & set(theirs))
         against = counted(pairs, "pair") if test == "paired" else f"{len(ours)} against {len(theirs)}"
-        times = f", corrected for {counted(sizes[key], 'comparison')} {reachable[key]:.4f}" if manifest["holm"] else ""
+        times = f", corrected for {counted(sizes[key], 'comparison')} {reachable[key]:.4f}" if manifest.holm else ""
         needed = f"; no marker is possible before {seeds_needed(test, sizes[key])} seeds"
         notes.append(f"Smallest attainable p, {against}: {p:.4f}{times}{needed if reachable[key] >= LEVEL else ''}.")
     return list(dict.fromkeys(notes))
@@ -78,5 +79,5 @@ def is_provisional(columns: Sequence[Column]) -> bool:
 def table_notes(manifest: Manifest, columns: Sequence[Column]) -> list[str]:
     """Return notes that runs are missing, and what the task remarks on its data."""
     missing = "Provisional: not all runs are there; means, markers and ranks may still change."
-    remarks = [f"Data: {manifest['remark']}."] if manifest.get("remark") else []
+    remarks = [f"Data: {manifest.remark}."] if manifest.remark else []
     return [missing, *remarks] if is_provisional(columns) else remarks

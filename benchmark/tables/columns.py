@@ -1,16 +1,19 @@
 """Read a manifest and its records into the columns of a table, one per method and score, and write their notes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from benchmark.measure.evaluate import ORACLE
 from benchmark.measure.labels import name_at
-from benchmark.store.post_hoc import with_scores
+from benchmark.measure.measures import UNKNOWN_SCORE, ClassifierMeasures, Measures
+from benchmark.store.manifest import Manifest, ManifestEntry
+from benchmark.store.measuring import up_to_date
+from benchmark.store.record import Record
 from benchmark.store.stale import stale_reasons
 from benchmark.store.store import Store, folder_of
-from benchmark.tables.model import Manifest, Record
 
 DAMAGED = "its record is damaged and left out; the command that made it makes it again"
 
@@ -37,7 +40,7 @@ class Column:
     torch: str = ""
     damaged: tuple[int, ...] = ()
     """Seeds whose record is damaged."""
-    modified: dict[str, Any] = field(default_factory=dict)
+    modified: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Settings of the method that differ from the task file, by name: the value in the file and the value used."""
     parts: "tuple[Column, ...]" = ()
     """For a method with one training per coverage: a column for each. Each fills its own row."""
@@ -59,17 +62,23 @@ class Column:
 def load_columns(manifest: Manifest, store: Store) -> list[Column]:
     """Return the columns in the manifest's order; a method's published score comes last, as in the paper."""
     by_name: dict[str, list[Column]] = {}
-    for entry in manifest["entries"]:
+    for entry in manifest.entries:
         for column in entry_columns(entry, manifest, store):
             by_name.setdefault(column.name, []).append(column)
     columns = [merge_coverages(parts) for parts in by_name.values()]
-    if manifest["columns"]:
-        return [find_column(name, columns) for name in manifest["columns"]]
+    if manifest.columns:
+        return [find_column(name, columns) for name in manifest.columns]
     records = (record for column in split_by_coverage(columns) for record in column.records)
-    oracle = next((record["oracle"] for record in records if "oracle" in record), None)
-    if oracle is not None:
-        columns.append(Column("oracle", "oracle", ({"scores": {"oracle": oracle}},), 1, is_oracle=True))
+    oracle = next((oracle_record(record.measures) for record in records if record.measures.oracle), None)
+    if oracle is not None and has_score(oracle, ORACLE):
+        columns.append(Column(ORACLE, ORACLE, (oracle,), 1, is_oracle=True))
     return columns
+
+
+def oracle_record(measures: Measures) -> Record:
+    """Return the oracle of some measures as a record, which no run has made."""
+    scores = {ORACLE: measures.oracle or UNKNOWN_SCORE}
+    return Record("", "", "", 0, {}, measures=Measures(ClassifierMeasures(), scores, measures.num_images))
 
 
 def find_column(name: str, columns: Sequence[Column]) -> Column:
@@ -82,49 +91,57 @@ def find_column(name: str, columns: Sequence[Column]) -> Column:
     return replace(owner, name=name, records=(), diverged=() if owner.records else owner.diverged, reason=reason)
 
 
-def entry_columns(entry: dict[str, Any], manifest: Manifest, store: Store) -> list[Column]:
+def entry_columns(entry: ManifestEntry, manifest: Manifest, store: Store) -> list[Column]:
     """Return one column for each score of an entry's runs, also for the scores that the manifest adds."""
-    epoch = entry.get("epoch")
     records, diverged, damaged = [], [], []
-    for seed in entry["seeds"]:
-        folder = folder_of(manifest["task"], entry["method"], entry["job"], seed)
+    for seed in entry.seeds:
+        folder = folder_of(manifest.task, entry.method, entry.job, seed)
         record = store.read_record(folder)
         if record is None:
             if store.has_record(folder):
                 damaged.append(seed)
-        elif "diverged" in record:
+        elif record.diverged is not None:
             diverged.append(record)
         else:
-            record = record if epoch is None else record | record["at_epochs"][str(epoch)]
-            records.append(with_scores(record, folder, store, manifest["scores"], epoch))
+            record = up_to_date(record, folder, store, manifest.scores)
+            records.append(record if entry.epoch is None else replace(record, measures=record.at_epochs[entry.epoch]))
     column = Column(
-        entry["label"],
+        entry.label,
         score="",
         records=tuple(records),
-        wanted=len(entry["seeds"]),
+        wanted=len(entry.seeds),
         diverged=tuple(diverged),
         damaged=tuple(damaged),
-        torch=manifest.get("torch", ""),
-        **{name: entry[name] for name in ("reason", "epoch", "coverage", "code", "modified") if name in entry},
+        torch=manifest.torch,
+        reason=entry.reason,
+        epoch=entry.epoch,
+        coverage=entry.coverage,
+        code=entry.code,
+        modified=entry.modified,
     )
-    return split_by_score(column) if records else [column]
+    return split_by_score(column, manifest.scores) if records else [column]
 
 
-def split_by_score(column: Column) -> list[Column]:
+def split_by_score(column: Column, wanted: Sequence[str]) -> list[Column]:
     """Return one column per score; the published score is the first of a record, and its column the last."""
-    published = next(iter(column.records[0]["scores"]))
-    names = dict.fromkeys(score for record in column.records for score in (*record["scores"], *record["unavailable"]))
+    published = next(iter(column.records[0].measures.scores))
+    names = dict.fromkeys([*(score for record in column.records for score in record.measures.scores), *wanted])
     further = [score_column(score, column) for score in names if score != published]
-    return [*further, replace(column, score=published)]
+    return [*further, replace(score_column(published, column), name=column.name, published=True)]
 
 
 def score_column(score: str, column: Column) -> Column:
     """Return the column of a further score: the runs that have it, and why the others do not."""
-    having = tuple(record for record in column.records if score in record["scores"])
-    reason = next((r["unavailable"][score] for r in column.records if score in r["unavailable"]), "")
+    having = tuple(record for record in column.records if has_score(record, score))
+    lacking = [record for record in column.records if not has_score(record, score)]
+    reason = next((why for record in lacking if (why := record.reasons.get(score, record.reasons.get("risk")))), "")
     diverged = column.diverged if having else ()
     name = f"{column.name}+{score}"
     return replace(column, name=name, score=score, records=having, diverged=diverged, reason=reason, published=False)
+
+
+def has_score(record: Record, score: str) -> bool:
+    return score in record.measures.all_scores and record.score(score).is_known
 
 
 def merge_coverages(parts: list[Column]) -> Column:
@@ -152,8 +169,8 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
             trained = ", ".join(f"{part.coverage:g}" for part in column.parts)
             notes.append(f"{column.name}: one training for each of the coverages {trained}; other rows have no model.")
     for column in columns:
-        if column.published and column.records and column.records[0].get("identity", {}).get("source_sha256"):
-            notes.append(f"{column.name}: made by a plugin; --plugin {column.records[0]['method']}.py.")
+        if column.published and column.records and column.records[0].identity.get("source_sha256"):
+            notes.append(f"{column.name}: made by a plugin; --plugin {column.records[0].method}.py.")
     notes += images_notes(columns)
     return notes + [note for column in split_by_coverage(columns) if (note := facts_note(column))]
 
@@ -163,7 +180,7 @@ def images_notes(columns: Sequence[Column]) -> list[str]:
     used = {}
     for column in split_by_coverage(columns):
         if column.published and column.records and not column.is_oracle:
-            used[column.name] = column.records[0].get("identity", {}).get("data_sha256")
+            used[column.name] = column.records[0].identity.get("data_sha256")
     first = next((name for name, images in used.items() if images), "")
     others = [name for name, images in used.items() if images and images != used[first]]
     return [f"{abbreviate(others)}: other images than {first} was given, so not comparable."] if others else []
@@ -174,7 +191,7 @@ def abbreviate(names: Sequence[str]) -> str:
 
 
 def facts_note(column: Column) -> str:
-    facts = [record["facts"] for record in column.records if record.get("facts")]
+    facts = [record.facts for record in column.records if record.facts]
     if not facts or not column.published:
         return ""
     values = {name: [fact[name] for fact in facts] for name in facts[0]}
@@ -185,12 +202,10 @@ def run_notes(columns: Sequence[Column]) -> list[str]:
     """Return the notes on single runs: the same note on several seeds of a column is one line."""
     seeds_by_note: dict[tuple[str, str], list[str]] = {}
     for column in (column for column in columns if not column.is_oracle):
-        notes = [(r["seed"], note) for r in column.records for note in record_notes(r, column)]
+        notes = [(r.seed, note) for r in column.records for note in record_notes(r, column)]
         if column.published:
-            notes += [(r["seed"], f"diverged ({r['diverged']})") for r in column.diverged]
-            notes += [
-                (r["seed"], note) for r in column.diverged for note in stale_reasons(r, column.code, column.torch)
-            ]
+            notes += [(r.seed, f"diverged ({r.diverged})") for r in column.diverged]
+            notes += [(r.seed, note) for r in column.diverged for note in stale_reasons(r, column.code, column.torch)]
             notes += [(seed, DAMAGED) for seed in column.damaged]
         for seed, note in notes:
             seeds_by_note.setdefault((column.name, note), []).append(str(seed))
@@ -198,12 +213,12 @@ def run_notes(columns: Sequence[Column]) -> list[str]:
 
 
 def record_notes(record: Record, column: Column) -> list[str]:
-    notes = list(record["notes"]) if column.published else []
-    ties = record["scores"][column.score]["top_ties"]
-    if ties > max(0.001, 1.5 / record["num_test"]):
+    notes = list(record.notes) if column.published else []
+    ties = record.score(column.score).top_ties
+    if ties is not None and ties > max(0.001, 1.5 / record.measures.num_images):
         notes.append(f"{ties:.1%} of the test images tie for the highest confidence")
     if column.published:
         notes += stale_reasons(record, column.code, column.torch)
-        if len(record["provenance"]["environments"]) > 1:
+        if len(record.provenance.environments) > 1:
             notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
     return notes

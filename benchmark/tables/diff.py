@@ -3,22 +3,34 @@
 Another kind of machine or another torch rounds otherwise: its runs are compared like those of another job.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 from benchmark.base.units import counted
 from benchmark.measure.labels import name_at
+from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.statistics import LEVEL, Summary, holm, mean_std, welch
+from benchmark.store.manifest import Manifest, ManifestEntry
+from benchmark.store.measuring import up_to_date
+from benchmark.store.record import Record
 from benchmark.store.store import Store, folder_of
-from benchmark.tables.build import fill_cell, risk_rows, with_defaults
+from benchmark.tables.build import fill_cell, risk_rows
 from benchmark.tables.columns import load_columns
-from benchmark.tables.model import Cell, Manifest, Record
+from benchmark.tables.model import Cell
 
 MARGIN = 0.1
 """In points of risk: a smaller change is not reported."""
-MEASURED = ("classifier", "scores", "num_test", "at_epochs", "facts", "diverged")
+MEASURED: dict[str, Callable[[Record], Any]] = {
+    "classifier": lambda record: record.measures.classifier,
+    "scores": lambda record: record.measures.scores,
+    "num_test": lambda record: record.measures.num_images,
+    "at_epochs": lambda record: record.at_epochs,
+    "facts": lambda record: record.facts,
+    "diverged": lambda record: record.diverged,
+}
 """Parts that must be equal in two records of one job and seed."""
 NamedCells = dict[tuple[str, str], tuple[str, Cell]]
 """By column with its score, and row: the column's name, which may leave the score out, and the cell."""
@@ -49,22 +61,22 @@ class Difference:
         self.notes += [f"{table} {name}: new" for name in after if name not in before]
         old_entries, new_entries = [], []
         for name in before:
-            if name in after and self.compare_runs(f"{table} {name}", old["task"], before[name], after[name]):
+            if name in after and self.compare_runs(f"{table} {name}", old.task, before[name], after[name]):
                 old_entries.append(before[name])
                 new_entries.append(after[name])
         self.compare_cells(table, cells_of(old, old_entries, self.old), cells_of(new, new_entries, self.new))
 
-    def compare_runs(self, what: str, task: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    def compare_runs(self, what: str, task: str, old: ManifestEntry, new: ManifestEntry) -> bool:
         """Compare the runs of an entry. Return whether its cells have to be compared, too."""
-        common = sorted(set(old["seeds"]) & set(new["seeds"]))
-        lost = sorted(set(old["seeds"]) - set(new["seeds"]))
+        common = sorted(set(old.seeds) & set(new.seeds))
+        lost = sorted(set(old.seeds) - set(new.seeds))
         if lost and common:
             self.gone.append(f"{what} seed {', '.join(map(str, lost))}")
-        if old["job"] != new["job"] or not common:
+        if old.job != new.job or not common:
             return True
         rounded = False
         for seed in common:
-            folder = folder_of(task, old["method"], old["job"], seed)
+            folder = folder_of(task, old.method, old.job, seed)
             if folder not in self.runs:  # another table may show the same run
                 self.runs[folder] = self.compare_run(f"{what} seed {seed}", folder)
                 rounded |= self.runs[folder] == "rounded"
@@ -72,14 +84,15 @@ class Difference:
 
     def compare_run(self, what: str, folder: Path) -> str:
         """Compare the two records of a run. One that was only rounded otherwise has not moved."""
-        old, new = self.old.read_record(folder), self.new.read_record(folder)
+        old, new = (store.read_record(folder) for store in (self.old, self.new))
         if old is None or new is None:
             self.gone += [what] if old is not None else []
             return "missing"
-        parts = [name for name in MEASURED if name in old and not is_same(old[name], new.get(name))]
+        old, new = up_to_date(old, folder, self.old), up_to_date(new, folder, self.new)
+        parts = [name for name, part in MEASURED.items() if not is_same(part(old), part(new))]
         if not parts:
             return "equal"
-        if old["provenance"].get("environments") != new["provenance"].get("environments"):
+        if old.provenance.environments != new.provenance.environments:
             return "rounded"
         self.moved.append(f"{what}: same job, other {', '.join(parts)}{largest_change(old, new)}")
         return "changed"
@@ -128,37 +141,41 @@ def compare_folders(old: Store, new: Store) -> Difference:
 
 
 def manifests_of(store: Store) -> dict[str, Manifest]:
-    tasks = {manifest["name"]: with_defaults(manifest) for manifest in store.manifests()}
-    return tasks | {f"paper/{manifest['name']}": with_defaults(manifest) for manifest in store.paper_manifests()}
+    tasks = {manifest.name: manifest for manifest in store.manifests()}
+    return tasks | {f"paper/{manifest.name}": manifest for manifest in store.paper_manifests()}
 
 
-def entries_by_name(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    return {name_at(entry["label"], entry.get("coverage")): entry for entry in manifest["entries"]}
+def entries_by_name(manifest: Manifest) -> dict[str, ManifestEntry]:
+    return {name_at(entry.label, entry.coverage): entry for entry in manifest.entries}
 
 
 def is_same(old: Any, new: Any) -> bool:
-    """Tell whether all that the old record has is in the new one, equal to the bit; the new one may have more."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        # Percentiles are of float32 scores since the coverage that they keep is measured too.
-        changed = {"percentile_risk"} if "percentile_coverage" in new.keys() - old.keys() else set()
-        return old.keys() <= new.keys() and all(is_same(old[name], new[name]) for name in old.keys() - changed)
+    """Tell whether all that the old record has is in the new one, equal to the bit; the new one may have more.
+
+    A measure that one of them lacks, or that other code made and nothing can make again, is not compared.
+    """
+    if isinstance(old, ClassifierMeasures | ScoreMeasures | Measures) and type(old) is type(new):
+        pairs = [(vars(old)[name], vars(new)[name]) for name in vars(old)]
+        return all(is_same(*pair) for pair in pairs if None not in pair)
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return old.keys() <= new.keys() and all(is_same(old[name], new[name]) for name in old)
     return bool(old == new)
 
 
 def largest_change(old: Record, new: Record) -> str:
     """Describe the largest change of a risk curve, which is what people look at; empty where none changed."""
     changes = [(0.0, "", 0, 0.0, 0.0)]
-    for score in old.get("scores", {}):
-        if score in new.get("scores", {}):
-            curves = zip(old["scores"][score]["risk"], new["scores"][score]["risk"], strict=True)
+    for score in old.measures.scores:
+        if score in new.measures.scores:
+            curves = zip(old.score(score).risk, new.score(score).risk, strict=False)
             changes += [(abs(a - b), score, index, a, b) for index, (a, b) in enumerate(curves)]
     size, score, index, before, after = max(changes)
     return f"; {score} risk at {index / 2:g} %: {100 * before:.4f} → {100 * after:.4f}" if size else ""
 
 
-def cells_of(manifest: Manifest, entries: list[dict[str, Any]], store: Store) -> NamedCells:
+def cells_of(manifest: Manifest, entries: Sequence[ManifestEntry], store: Store) -> NamedCells:
     """Return the cells of some entries. Their keys always have the score, as a method may put another one first."""
-    columns = load_columns({**manifest, "entries": entries, "columns": []}, store) if entries else []
+    columns = load_columns(replace(manifest, entries=tuple(entries), columns=()), store) if entries else []
     cells = {}
     for column in (column for column in columns if not column.is_oracle):
         name = f"{column.name}+{column.score}" if column.published else column.name

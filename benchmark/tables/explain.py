@@ -1,34 +1,37 @@
 """Explain a cell: its runs, and the test behind its marker."""
 
+from dataclasses import replace
+
 import numpy as np
 from tabulate import tabulate
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import match_name
 from benchmark.measure.statistics import LEVEL, TESTS, run_test, smallest_p_for
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.build import fill, risk_rows
 from benchmark.tables.columns import Column
 from benchmark.tables.markers import FAMILIES
-from benchmark.tables.model import Cell, Manifest, Row
+from benchmark.tables.model import Cell, Row
 from benchmark.tables.modified import open_table
 
 
 def explain(manifest: Manifest, method: str, coverage: float, store: Store) -> str:
     """Return a page of text on the cell of a method at a coverage."""
-    if coverage not in manifest["coverages"]:
-        manifest = {**manifest, "coverages": [coverage]}
+    if coverage not in manifest.coverages:
+        manifest = replace(manifest, coverages=(coverage,))
     manifest, all_columns = open_table(manifest, store)
     columns = [column for column in all_columns if not column.is_oracle]
     by_name = {column.name: column for column in columns}
-    name = match_name(method, by_name, f"column of {manifest['name']}:")
+    name = match_name(method, by_name, f"column of {manifest.name}:")
     rows = risk_rows(manifest)
     row = next(row for row in rows if row.coverage == coverage)
     cells = fill(rows, columns, manifest)
-    cell, reference = cells.get((row.label, name)), manifest["reference"]
+    cell, reference = cells.get((row.label, name)), manifest.reference
     if cell is None or not cell.values:
-        raise UserError(f"{manifest['name']}: {name} has no run with a risk at {coverage:g} %; see the table's notes")
-    parts = [f"{manifest['title']}: selective risk (%) at coverage {coverage:g}", runs_text(by_name[name], row, cell)]
+        raise UserError(f"{manifest.name}: {name} has no run with a risk at {coverage:g} %; see the table's notes")
+    parts = [f"{manifest.title}: selective risk (%) at coverage {coverage:g}", runs_text(by_name[name], row, cell)]
     against = cells.get((row.label, reference))
     if name != reference and against is not None and against.values:
         parts += [runs_text(by_name[reference], row, against), test_text(manifest, name, cell, against)]
@@ -36,14 +39,14 @@ def explain(manifest: Manifest, method: str, coverage: float, store: Store) -> s
         parts.append(f"{name} is the reference: it is compared with nothing.")
     else:
         parts.append("No run of the reference is there: no comparison.")
-    parts += [manifest["modified"]] if manifest["modified"] else []
+    parts += [manifest.modified] if manifest.modified else []
     return "\n\n".join([*parts, where_text(manifest, by_name[name].at(coverage), store)])
 
 
 def runs_text(column: Column, row: Row, cell: Cell) -> str:
     part = column.at(row.coverage)
-    commits = {record["seed"]: record["provenance"].get("commit") or "unknown" for record in part.records}
-    jobs = {record["seed"]: record["job"] for record in part.records}
+    commits = {record.seed: record.provenance.commit or "unknown" for record in part.records}
+    jobs = {record.seed: record.job for record in part.records}
     lines = [[seed, f"{value:.6f}", jobs[seed], commits[seed]] for seed, value in cell.by_seed.items()]
     values = np.asarray(cell.values)
     spread = f", sample std {values.std(ddof=1):.4f}" if len(values) > 1 else ""
@@ -56,25 +59,25 @@ def runs_text(column: Column, row: Row, cell: Cell) -> str:
 
 def test_text(manifest: Manifest, name: str, cell: Cell, against: Cell) -> str:
     """Describe the test: its name, its statistic, its p and the verdict."""
-    outcome = run_test(manifest["test"], against.by_seed, cell.by_seed)
-    reference = manifest["reference"]
+    outcome = run_test(manifest.test, against.by_seed, cell.by_seed)
+    reference = manifest.reference
     if outcome is None:
         return "The two methods have no seed in common: no comparison."
     statistic = f"rank sum of {reference} among both"
-    if manifest["test"] == "paired":
+    if manifest.test == "paired":
         statistic = f"sum of the ranks of the pairs in which {reference} is lower"
-    smallest = smallest_p_for(manifest["test"], against.by_seed, cell.by_seed)
+    smallest = smallest_p_for(manifest.test, against.by_seed, cell.by_seed)
     lines = [
-        f"{reference} against {name}: {TESTS[manifest['test']]}",
+        f"{reference} against {name}: {TESTS[manifest.test]}",
         f"statistic W = {outcome.statistic:g} ({statistic}), p = {outcome.p:.6f}, smallest attainable p {smallest:.6f}",
     ]
-    if manifest["holm"]:
-        lines.append(f"corrected by Holm over {FAMILIES[manifest['holm']]}: p = {cell.corrected_p:.6f}")
+    if manifest.holm:
+        lines.append(f"corrected by Holm over {FAMILIES[manifest.holm]}: p = {cell.corrected_p:.6f}")
     meaning = {"tie": "not significantly different", "better": "significantly better", "worse": "significantly worse"}
     return "\n".join([*lines, f"{reference} is {meaning[cell.verdict]} at level {LEVEL:g}."])
 
 
 def where_text(manifest: Manifest, column: Column, store: Store) -> str:
-    jobs = {record["job"]: record["method"] for record in column.records}
-    folders = [store.root / folder_of(manifest["task"], method, job, 0).parent for job, method in jobs.items()]
+    jobs = {record.job: record.method for record in column.records}
+    folders = [store.root / folder_of(manifest.task, method, job, 0).parent for job, method in jobs.items()]
     return "Records: " + ", ".join(f"{folder}/seed-<n>/record.json" for folder in folders)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-Manifest = dict[str, Any]
-Record = dict[str, Any]
+from benchmark.store.record import Record
+
 Value = Callable[[Record, str], float | None]
 """From a record and the name of a score: the value of one run, None where it does not exist."""
 
@@ -22,6 +22,8 @@ class Row:
     lower_is_better: bool = True
     coverage: float | None = None
     """In per cent, of a row of selective risks."""
+    measure: str = "risk"
+    """Its name in records."""
 
 
 @dataclass(frozen=True)

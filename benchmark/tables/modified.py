@@ -1,26 +1,25 @@
 """Describe the settings of runs that differ from their task file. Without this, a table would hide what made it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from benchmark.config.load import load_task, task_names
 from benchmark.config.recipe import recipe_differences, recipe_of
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
-from benchmark.tables.build import with_defaults
 from benchmark.tables.columns import Column, abbreviate, load_columns, split_by_coverage
-from benchmark.tables.model import Manifest, Sheet, Table
+from benchmark.tables.model import Sheet, Table
 
 Shown = TypeVar("Shown", bound=Table | Sheet)
 
 
 def open_table(manifest: Manifest, store: Store) -> tuple[Manifest, list[Column]]:
-    """Return the columns of a manifest, and the manifest with every setting and a text on what was modified."""
-    manifest = with_defaults(manifest)
+    """Return the columns of a manifest, and the manifest with a text on what was modified."""
     columns = load_columns(manifest, store)
     text = modified_text(manifest, columns)
-    title = f"{manifest['title']} (modified)" if text else manifest["title"]
-    return {**manifest, "title": title, "modified": text}, columns
+    title = f"{manifest.title} (modified)" if text else manifest.title
+    return replace(manifest, title=title, modified=text), columns
 
 
 def modified_text(manifest: Manifest, columns: Sequence[Column]) -> str:
@@ -30,7 +29,7 @@ def modified_text(manifest: Manifest, columns: Sequence[Column]) -> str:
     """
     begun = [column for column in split_by_coverage(columns) if column.records or column.diverged]
     trained = [column for column in begun if column.published and not column.is_oracle]
-    task, standard = manifest["task"], manifest.get("standard")
+    task, standard = manifest.task, manifest.standard
     if not standard and task in task_names():  # older manifests do not keep the recipe
         standard = recipe_of(load_task(task))
     names_by_line: dict[str, list[str]] = {}
@@ -43,12 +42,12 @@ def modified_text(manifest: Manifest, columns: Sequence[Column]) -> str:
     return f"Modified: {'; '.join([*shared, *apart, *own])}." if names_by_line or own else ""
 
 
-def recipe_lines(standard: dict[str, Any], manifest: Manifest, column: Column) -> Iterator[str]:
+def recipe_lines(standard: Mapping[str, Any], manifest: Manifest, column: Column) -> Iterator[str]:
     """Yield a text on each setting in which a run of the column differs from the standard recipe."""
     for record in (*column.records, *column.diverged) if standard else ():
-        used = record.get("identity", {})
-        if "standard" not in manifest:  # older manifests do not say that the device chose this; no task file has it
-            standard = standard | {"channels_last": used.get("channels_last", False)}
+        used = record.identity
+        if manifest.standard is None:  # older manifests do not say that the device chose this; no task file has it
+            standard = {**standard, "channels_last": used.get("channels_last", False)}
         yield from map(change_text, recipe_differences(standard, used).items())
 
 

@@ -19,10 +19,12 @@ from benchmark.measure.statistics import (
     seeds_needed,
     smallest_p_text,
 )
+from benchmark.store.manifest import Manifest
+from benchmark.store.record import Record
 from benchmark.tables.build import average_ranks, complete_columns, fill, risk_rows, run_values, wins_ties_losses
 from benchmark.tables.columns import Column, split_by_coverage
 from benchmark.tables.markers import compared_keys, family_sizes, judge, reachable_p, run_tests
-from benchmark.tables.model import Cell, Cells, Manifest, Record, Row, Sheet
+from benchmark.tables.model import Cell, Cells, Row, Sheet
 
 RESAMPLES = 2000
 EMPTY = Cell({}, 0, 0)
@@ -43,7 +45,7 @@ def build_statistics(manifest: Manifest, columns: Sequence[Column]) -> list[Shee
     rows = risk_rows(manifest)
     cells = fill(rows, judged, manifest)
     names = [column.name for column in judged]
-    others = [name for name in names if name != manifest["reference"]]
+    others = [name for name in names if name != manifest.reference]
     sheets: list[Sheet | None] = []
     if others and len(others) < len(names):
         sheets += [corrected_sheet(manifest, rows, others, cells), *pair_sheets(manifest, rows, others, cells)]
@@ -54,7 +56,7 @@ def build_statistics(manifest: Manifest, columns: Sequence[Column]) -> list[Shee
 
 def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
     """Return a sheet with w/t/l of each column for each test and correction, or how many seeds a marker needs."""
-    reference, numbers, texts = manifest["reference"], [], {name: [name] for name in names}
+    reference, numbers, texts = manifest.reference, [], {name: [name] for name in names}
     outcomes = {test: run_tests(cells, reference, test) for test in ("exact", "paired")}
     for _, test, family in WAYS:
         marked = judge(cells, outcomes[test], rows, reference, test, family)
@@ -69,7 +71,7 @@ def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str
             numbers.append({"column": name, "test": test, "holm": family, "w/t/l": counts, "possible": possible})
     return Sheet(
         "corrected",
-        f"What is left of the differences on {manifest['title']}: how often {reference} is significantly better / not "
+        f"What is left of the differences on {manifest.title}: how often {reference} is significantly better / not "
         f"different / worse (level {LEVEL:g}), by the exact rank-sum test as it is, with Holm's correction over the "
         "columns of a row, the rows of a column or the whole table, and by the exact signed-rank test over seeds. "
         "'Needs n seeds': with fewer no marker is possible, whatever the values.",
@@ -81,7 +83,7 @@ def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str
 
 def pair_sheets(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
     """Return two sheets: differences from the reference, seed by seed, with t intervals; correlations over seeds."""
-    reference, numbers = manifest["reference"], []
+    reference, numbers = manifest.reference, []
     differences, correlations = [], []
     for name in names:
         difference_line, correlation_line = [name], [name]
@@ -100,7 +102,7 @@ def pair_sheets(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
     return [
         Sheet(
             "differences",
-            f"Paired differences on {manifest['title']}: risk minus that of {reference}, in points, seed by seed, with "
+            f"Paired differences on {manifest.title}: risk minus that of {reference}, in points, seed by seed, with "
             f"the half width of the {1 - LEVEL:.0%} t interval of the mean; * the interval leaves 0 out (each cell by "
             f"itself, no correction; from {LEAST_SEEDS} seeds on, and never without a spread). The signed-rank test "
             f"can mark nothing below {seeds_needed('paired')} seeds.",
@@ -110,7 +112,7 @@ def pair_sheets(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
         ),
         Sheet(
             "correlations",
-            f"Correlation over seeds of the risk with that of {reference} on {manifest['title']}. Where it is clearly "
+            f"Correlation over seeds of the risk with that of {reference} on {manifest.title}. Where it is clearly "
             "positive, pairs say more than the rank-sum test, which ignores them.",
             heading,
             tuple(correlations),
@@ -162,12 +164,12 @@ def ranks_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
     notes = [f"Left out, as they lack seeds that most have: {', '.join(drawn.short)}."] if drawn.short else []
     notes.append(smallest_p_text(seeds))
     caption = (
-        f"Average ranks on {manifest['title']}: how far they depend on the seeds is not said, as {seeds} seeds are too "
+        f"Average ranks on {manifest.title}: how far they depend on the seeds is not said, as {seeds} seeds are too "
         f"few to draw from (it takes {LEAST_SEEDS})."
     )
     if ranks is not None:
         caption = (
-            f"How far the average ranks on {manifest['title']} depend on the seeds: {RESAMPLES:,} times {seeds} "
+            f"How far the average ranks on {manifest.title} depend on the seeds: {RESAMPLES:,} times {seeds} "
             "seeds were drawn with replacement, the same for all methods. Equal printed means share the smaller rank. "
             "P(best): share of draws with the lowest average rank."
         )
@@ -198,7 +200,7 @@ def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Co
         lines.append(tuple(line))
     return Sheet(
         "variance",
-        f"Where the noise on {manifest['title']} comes from: standard deviation of the risk, in points, over seeds "
+        f"Where the noise on {manifest.title} comes from: standard deviation of the risk, in points, over seeds "
         "on these test images (ddof 1) / over test sets of this size with the network fixed (by the influence "
         "function of the selective risk). More seeds make only the first part of the error smaller.",
         ("method \\ coverage", *(row.label for row in rows)),
@@ -208,12 +210,12 @@ def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Co
 
 
 def test_variance(record: Record, score: str, row: Row) -> float:
-    return sampling_variance(record["scores"][score]["risk"], (row.coverage or 100) / 100, record["num_test"])
+    return sampling_variance(record.score(score).risk, (row.coverage or 100) / 100, record.measures.num_images)
 
 
 def gain_sheet(manifest: Manifest, columns: Sequence[Column]) -> Sheet | None:
     """Return a sheet with what each method gains over the baseline in AUGRC, and the two parts of the gain."""
-    base = next((column for column in columns if column.name == manifest.get("baseline")), None)
+    base = next((column for column in columns if column.name == manifest.baseline), None)
     if base is None:
         return None
     lines, numbers = [], []
@@ -223,12 +225,12 @@ def gain_sheet(manifest: Manifest, columns: Sequence[Column]) -> Sheet | None:
         if column.name == base.name or not len(gains):
             continue
         parts = 1000 * np.column_stack([gains.sum(axis=1), gains])
-        spreads = [f"±{spread:.2f}" if len(gains) > 1 else "" for spread in parts.std(0, ddof=manifest["ddof"])]
+        spreads = [f"±{spread:.2f}" if len(gains) > 1 else "" for spread in parts.std(0, ddof=manifest.ddof)]
         lines.append((column.name, *(f"{m:+z.2f}{s}" for m, s in zip(parts.mean(0), spreads, strict=True))))
         means = dict(zip(heading[1:], parts.mean(0), strict=True))
         numbers.append({"column": column.name, "n": len(gains), **means})
     caption = (
-        f"Gain over {base.name} on {manifest['title']}: fall of the AUGRC ×10³, mean±std over seeds. Ranking: what "
+        f"Gain over {base.name} on {manifest.title}: fall of the AUGRC ×10³, mean±std over seeds. Ranking: what "
         f"the method's AUROC would give at the accuracy of {base.name}; classifier: the rest. They sum to the gain; "
         "a part below zero is a loss."
     )
@@ -237,12 +239,12 @@ def gain_sheet(manifest: Manifest, columns: Sequence[Column]) -> Sheet | None:
 
 def seed_gains(base: Column, column: Column) -> Array:
     """Return both parts of the gain (ranking, classifier) for each common seed; a run without an error has no AUROC."""
-    by_seed = {record["seed"]: ranking_of(record, base) for record in base.records}
-    pairs = [(by_seed.get(record["seed"]), ranking_of(record, column)) for record in column.records]
+    by_seed = {record.seed: ranking_of(record, base) for record in base.records}
+    pairs = [(by_seed.get(record.seed), ranking_of(record, column)) for record in column.records]
     return np.array([split_gain(*ours, *theirs) for ours, theirs in pairs if ours and theirs])
 
 
 def ranking_of(record: Record, column: Column) -> tuple[float, float] | None:
     """Return AUROC and accuracy of a run."""
-    auroc = record["scores"][column.score]["auroc"]
-    return None if auroc is None else (auroc, record["classifier"]["accuracy"])
+    auroc, accuracy = record.score(column.score).auroc, record.measures.classifier.accuracy
+    return None if auroc is None or accuracy is None else (auroc, accuracy)

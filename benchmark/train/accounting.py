@@ -1,11 +1,13 @@
 """Add up the time, memory, machines and code that a training took, for the provenance of its record."""
 
 import time
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
 from benchmark.data.devices import used_memory
 from benchmark.jobs.job import Job
+from benchmark.store.record import Branch, Provenance, Timed
 from benchmark.train.provenance import codes_of, environment
 from benchmark.train.trainer import Trainer
 
@@ -59,23 +61,21 @@ class Accounting:
             "codes": self.codes,
         }
 
-    def for_record(self, job: Job, *, weights_kept: bool) -> dict[str, Any]:
-        """Return what the provenance of `job` says; it may be another job that takes over this training."""
+    def for_record(self, job: Job, origin: Provenance, *, weights_kept: bool) -> Provenance:
+        """Return the provenance of `job`, which begins with `origin`; it may be another job that takes over."""
         trained, ranks = self.trainer.job, self.trainer.ranks.size
         # Those of all ranks are added, as the forecast counts the hours of devices.
         step_seconds = {phase: ranks * median(paces) for phase, paces in self.step_paces.items()}
-        optional = {
-            "undetermined_operators": sorted(self.operators),
-            "peak_bytes": self.peak_bytes,
-            "ranks": ranks if ranks > 1 else None,
-            "step_seconds": None if job.max_steps else {"device": self.trainer.device.type, **step_seconds},
-            "branched_off": self.trunk and {"job": self.trunk.id, "epoch": trained.warmup_epochs},
-        }
-        return {
-            "seconds": self.seconds(),
-            "epochs_seconds": self.epochs_seconds + self.observers_seconds,
-            "environments": self.environments,
-            "codes": codes_of(job, [(trained, self.codes)]),
-            "weights_kept": weights_kept,
-            **{name: value for name, value in optional.items() if value},
-        }
+        return replace(
+            origin,
+            seconds=self.seconds(),
+            epochs_seconds=self.epochs_seconds + self.observers_seconds,
+            environments=self.environments,
+            codes=codes_of(job, [(trained, self.codes)]),
+            weights_kept=weights_kept,
+            undetermined_operators=sorted(self.operators),
+            peak_bytes=self.peak_bytes or None,
+            ranks=ranks,
+            step_seconds=None if job.max_steps else Timed(self.trainer.device.type, step_seconds),
+            branched_off=None if self.trunk is None else Branch(self.trunk.id, trained.warmup_epochs),
+        )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,17 +11,18 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.plan import members_of
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence
+from benchmark.store.record import Provenance, Record
 from benchmark.store.store import PREDICTION_VAL, Store, at_epoch
-from benchmark.train.predict import as_recorded, heading, refuse_collapsed, refuse_malformed
+from benchmark.train.predict import empty_record, refuse_collapsed, refuse_malformed, with_measures
 from benchmark.train.provenance import codes_of, provenance
 from benchmark.train.trainer import Diverged
 
 
-def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
+def combine(job: Job, method: type[Derived], store: Store) -> Record:
     """Combine the predictions of a job's members and store the result; return the job's record."""
     config = build(method.Config, job.config, job.method)
     epochs = [member.epoch for member in members_of(method, config, job.seed, job.task.epochs)]
-    provenances = [finished_record(store, need)["provenance"] for need in job.needs]
+    provenances = [finished_record(store, need).provenance for need in job.needs]
     splits = [job.measured, PREDICTION_VAL] if job.task.data.has_validation else [job.measured]
     members = {split: member_predictions(job, epochs, store, split) for split in splits}
 
@@ -37,28 +37,24 @@ def combine(job: Job, method: type[Derived], store: Store) -> dict[str, Any]:
         refuse_collapsed(test, job)
 
     checksums = {name: store.write_prediction(job.folder, name, each) for name, each in predictions.items()}
-    return {
-        **heading(job),
-        **as_recorded(job, measure(test, method.scores(test.prediction))),
-        "notes": [],
-        "facts": dict(combinations[job.measured].facts),
-        "checksums": checksums,
-        "provenance": {**provenance(), **spent_on_members(job, provenances)},
-    }
+    record = with_measures(empty_record(job), job, measure(test, method.scores(test.prediction)))
+    facts, origin = dict(combinations[job.measured].facts), spent_on_members(job, provenances)
+    return replace(record, facts=facts, checksums=checksums, provenance=origin)
 
 
-def spent_on_members(job: Job, provenances: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the time, machines and code of the members, given their provenances in the order of `job.needs`.
+def spent_on_members(job: Job, provenances: Sequence[Provenance]) -> Provenance:
+    """Return the provenance of a job with the time, machines and code of its members, in the order of `job.needs`.
 
     A training of which several epochs are combined counts once.
     """
     parts = list(zip(job.needs, provenances, strict=True))
     trainings = {need.folder: each for need, each in parts}.values()
-    return {
-        "seconds": sum(each["seconds"] for each in trainings),
-        "environments": sorted({name for each in trainings for name in each["environments"]}),
-        "codes": codes_of(job, [(need, each["codes"]) for need, each in parts]),
-    }
+    return replace(
+        provenance(),
+        seconds=sum(each.seconds or 0.0 for each in trainings),
+        environments=sorted({name for each in trainings for name in each.environments}),
+        codes=codes_of(job, [(need, each.codes or ()) for need, each in parts]),
+    )
 
 
 def as_evidence(combination: Combination, members: Sequence[Evidence]) -> Evidence:
@@ -80,11 +76,11 @@ def member_predictions(job: Job, epochs: Sequence[int | None], store: Store, nam
     ]
 
 
-def finished_record(store: Store, need: Job) -> dict[str, Any]:
+def finished_record(store: Store, need: Job) -> Record:
     """Return the record of a job that another one needs. Raise Diverged where that job diverged."""
     record = store.read_record(need.folder)
     if record is None:
         raise FileNotFoundError(f"{need.folder}: a prediction that {need.method} should have left is not there")
-    if "diverged" in record:
-        raise Diverged(f"its part of seed {need.seed} diverged: {record['diverged']}")
+    if record.diverged is not None:
+        raise Diverged(f"its part of seed {need.seed} diverged: {record.diverged}")
     return record

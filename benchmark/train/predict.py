@@ -1,8 +1,7 @@
 """Predict with a trained method, store the predictions, and return what a record says of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -10,28 +9,23 @@ from benchmark.data.dataset import Split
 from benchmark.interface import Method
 from benchmark.jobs.job import Job
 from benchmark.measure.evaluate import measure
+from benchmark.measure.measures import Measures
 from benchmark.measure.prediction import Evidence, Prediction, Stored
+from benchmark.store.measuring import made_by_now
+from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
 from benchmark.train.trainer import Diverged, Trainer
 
 
-def heading(job: Job) -> dict[str, Any]:
-    """Return the entries that every record begins with."""
-    return {
-        "task": job.task.name,
-        "method": job.method,
-        "label": job.label,
-        "job": job.id,
-        "seed": job.seed,
-        "identity": job.identity(),
-    }
+def empty_record(job: Job) -> Record:
+    """Return the record of a job, still without a result."""
+    return Record(job.task.name, job.method, job.id, job.seed, job.identity(), label=job.label)
 
 
-def as_recorded(job: Job, measures: dict[str, Any]) -> dict[str, Any]:
-    """Return measures as a record has them. Those of a trial stand apart, so that nothing takes them for a test."""
-    if not job.held_out:
-        return measures
-    return {"held_out": {"images" if name == "num_test" else name: value for name, value in measures.items()}}
+def with_measures(record: Record, job: Job, measures: Measures) -> Record:
+    """Return the record with measures. Those of a trial stand apart, so that nothing takes them for a test."""
+    measured = replace(record, held_out=measures) if job.held_out else replace(record, measures=measures)
+    return replace(measured, made_by=made_by_now(measured))
 
 
 @dataclass(frozen=True)
@@ -47,8 +41,8 @@ class Outputs:
     checksums: dict[str, str] = field(default_factory=dict)
     """By file name: those of the predictions, also of earlier attempts, and of the history."""
 
-    def measured(self, method: Method) -> dict[str, Any]:
-        """Store the final predictions; return the measures of the test images, on the first rank only."""
+    def measured(self, method: Method, record: Record) -> Record:
+        """Store the final predictions; on the first rank, return the record with the measures of the test images."""
         data, job = self.trainer.data, self.trainer.job
         if self.keep_features:
             self.write(method, data.train, PREDICTION_TRAIN)
@@ -58,12 +52,12 @@ class Outputs:
         if not job.max_steps:
             refuse_collapsed(test, job)
         if not self.trainer.ranks.is_first:
-            return {}
-        measured = {**measure(test, method.scores(test.prediction)), "num_train": len(data.train)}
-        earlier = {str(epoch): self.measured_at(epoch, method) for epoch in self.epochs}
-        return as_recorded(job, {**measured, "at_epochs": earlier} if earlier else measured)
+            return record
+        earlier = {epoch: self.measured_at(epoch, method) for epoch in self.epochs}
+        record = with_measures(record, job, measure(test, method.scores(test.prediction)))
+        return replace(record, num_train=len(data.train), at_epochs=earlier)
 
-    def measured_at(self, epoch: int, method: Method) -> dict[str, Any]:
+    def measured_at(self, epoch: int, method: Method) -> Measures:
         """Return the measures after an earlier epoch, from what was stored then, perhaps before an interruption."""
         name = at_epoch(self.trainer.job.measured, epoch)
         test = self.store.read_prediction(self.folder, name, self.checksums[name])

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import psutil
 import torch
@@ -15,6 +14,7 @@ import torch
 from benchmark.base.files import ROOT
 from benchmark.data.devices import describe, has_streams, model_of
 from benchmark.jobs.job import Job
+from benchmark.store.record import Provenance
 from benchmark.store.store import Store
 
 LIBRARIES = ("numpy", "scipy", "timm", "torch", "torchvision")
@@ -54,22 +54,19 @@ def processor() -> str:
 def new_models(devices: Iterable[str], store: Store) -> list[str]:
     """Return the models of GPU, among those of `devices`, that no record of a results folder was made on."""
     models = {model_of(device) for device in map(torch.device, devices) if has_streams(device)}
-    tasks = {manifest["task"] for manifest in (*store.manifests(), *store.paper_manifests())} if models else set()
+    tasks = {manifest.task for manifest in (*store.manifests(), *store.paper_manifests())} if models else set()
     for record in (record for task in sorted(tasks) for record in store.records(task)):
-        made_on = record["provenance"].get("environments", [])
+        made_on = record.provenance.environments
         models -= {model for model in models if any(f", {model}," in environment for environment in made_on)}
         if not models:
             break
     return sorted(models)
 
 
-def provenance() -> dict[str, Any]:
-    return {
-        "commit": commit(),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "libraries": {name: version(name) for name in LIBRARIES},
-    }
+def provenance() -> Provenance:
+    """Return what is the same for all results of this process."""
+    libraries = {name: version(name) for name in LIBRARIES}
+    return Provenance(commit(), platform.python_version(), platform.platform(), libraries)
 
 
 def process_age() -> float:

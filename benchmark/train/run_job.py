@@ -4,10 +4,9 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -20,6 +19,7 @@ from benchmark.interface import Derived
 from benchmark.jobs.job import Job, Methods
 from benchmark.store.curves import curve_checksum
 from benchmark.store.read_only import ReadOnlyStore
+from benchmark.store.record import Pixels, Record, Timed
 from benchmark.store.store import HISTORY, Store, snapshot_name
 from benchmark.train.accounting import Accounting
 from benchmark.train.bound import measure_bound
@@ -27,7 +27,7 @@ from benchmark.train.checkpoints import Checkpoints
 from benchmark.train.combine import combine, finished_record
 from benchmark.train.determinism import make_deterministic, set_precision, undetermined_operators
 from benchmark.train.distributed import ALONE, Ranks
-from benchmark.train.predict import Outputs, heading
+from benchmark.train.predict import Outputs, empty_record
 from benchmark.train.provenance import environment, process_age, provenance
 from benchmark.train.pulse import Interrupted, Pulse, Report, silent
 from benchmark.train.trainer import Diverged, State, Trainer, network_of, trainable
@@ -100,22 +100,22 @@ def run_job(
             else:
                 record = train(job, context, device, report, ranks, pulse)
             if not job.max_steps:
-                outside = age + time.monotonic() - started - record["provenance"].get("epochs_seconds", 0.0)
-                record["provenance"]["outside_seconds"] = {"device": device.type, "first" if age else "later": outside}
+                outside = age + time.monotonic() - started - record.provenance.epochs_seconds
+                timed = Timed(device.type, {"first" if age else "later": outside})
+                record = replace(record, provenance=replace(record.provenance, outside_seconds=timed))
         except Diverged as error:
-            spent = {"environments": [environment(device, job.task.threads, ranks.size)], "codes": [job.code]}
-            rest = {"checksums": curve_checksum(job.folder, store), "provenance": provenance() | spent}
-            record = {**heading(job), "diverged": str(error), **rest}
+            made_on = [environment(device, job.task.threads, ranks.size)]
+            origin = replace(provenance(), environments=made_on, codes=[job.code])
+            checksums = curve_checksum(job.folder, store)
+            record = replace(empty_record(job), diverged=str(error), checksums=checksums, provenance=origin)
         store.write_record(job.folder, record)
-    if "diverged" in record or job.folder not in context.awaited:
+    if record.diverged is not None or job.folder not in context.awaited:
         store.tidy(job.folder)
-    if "diverged" in record:
-        raise Diverged(record["diverged"])
+    if record.diverged is not None:
+        raise Diverged(record.diverged)
 
 
-def train(
-    job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse
-) -> dict[str, Any]:
+def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> Record:
     """Train a job, or take over what another job trained; predict and measure. Return the record, still unwritten."""
     store, trained, epochs = context.store, job, job.task.evaluate_at
     if job.takes_over:
@@ -131,17 +131,17 @@ def train(
     if job.takes_over:
         method = trainer.make_method(network_of(method), trainable(context.methods, job.method), job.config)
     with saver.saving(state):
-        record = {**heading(job), **outputs.measured(method), "notes": method.notes()}
+        record = outputs.measured(method, replace(empty_record(job), notes=method.notes()))
     if not job.task.data.mean:
-        record["measured"] = {"mean": rounded(trainer.data.mean), "std": rounded(trainer.data.std)}
+        record = replace(record, pixels=Pixels(rounded(trainer.data.mean), rounded(trainer.data.std)))
     if context.track_bound:
-        record["bound"] = vars(job.task.bound)
+        record = replace(record, bound=vars(job.task.bound))
 
     outputs.checksums[HISTORY] = store.write_history(job.folder, state.history)
     if context.keep_weights or job.folder in context.awaited:
         saver.save(state)
-    spent = accounting.for_record(job, weights_kept=context.keep_weights)
-    return {**record, "checksums": outputs.checksums, "provenance": {**provenance(), **spent}}
+    origin = accounting.for_record(job, provenance(), weights_kept=context.keep_weights)
+    return replace(record, checksums=outputs.checksums, provenance=origin)
 
 
 def rounded(values: torch.Tensor) -> list[float]:

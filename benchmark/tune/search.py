@@ -20,6 +20,7 @@ from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.plan import Planner, label_owners, resolve_config
 from benchmark.jobs.suite import Entry
 from benchmark.measure.metrics import aurc
+from benchmark.store.record import Provenance
 from benchmark.store.stale import torch_of
 from benchmark.store.store import PREDICTION_VAL, Store, folder_of
 from benchmark.tune.ledger import Settings, Trial, settings_text
@@ -203,9 +204,10 @@ def held_out_aurc(job: Job, method: type[Contestant], store: Store) -> float | N
 
 def maker_of(folder: Path, store: Store) -> str:
     """Return the code and the torch that made a result; empty where its record does not have them."""
-    provenance = (store.read_record(folder) or {}).get("provenance", {})
-    torches = sorted({f"torch {torch_of(each)}" for each in provenance.get("environments", [])})
-    return ", ".join([*provenance.get("codes", []), *torches])
+    record = store.read_record(folder)
+    made = record.provenance if record is not None else Provenance()
+    torches = sorted({f"torch {torch_of(each)}" for each in made.environments})
+    return ", ".join([*(made.codes or ()), *torches])
 
 
 def with_makers(trials: Iterable[Trial], task: str, owner: str, store: Store) -> list[Trial]:

@@ -1,0 +1,137 @@
+"""Bring the measures of finished runs up to date from their stored predictions. This trains nothing."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from benchmark.measure.catalogue import Unavailable, confidence_of
+from benchmark.measure.evaluate import measure, measure_scores
+from benchmark.measure.measures import UNKNOWN_SCORE, Measures, ScoreMeasures
+from benchmark.measure.versions import MadeBy, measure_versions, score_version
+from benchmark.store.finished import Finished
+from benchmark.store.record import Record
+from benchmark.store.store import Store
+from benchmark.store.version_control import is_under_version_control
+
+Reasons = dict[str, str]
+"""Why something cannot be measured, by the name of the measure or the score."""
+
+
+def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str] = ()) -> Record:
+    """Return a record whose measures this code has made, with the wanted scores. Keep what had to be made anew.
+
+    What cannot be made, as a prediction is gone, is left out of the record returned, and its `reasons` say why.
+    """
+    outdated = outdated_names(record)
+    lacking = [name for name in dict.fromkeys(wanted) if any(name not in each.all_scores for each in parts_of(record))]
+    if record.diverged is not None or not (outdated or lacking):
+        return record
+    new, reasons = record, Reasons()
+    for epoch in (None, *record.at_epochs):
+        run, old = Finished(folder, store, epoch, record.checksums), measures_at(record, epoch)
+        try:
+            part = measured_anew(old, run, record.method) if outdated else old
+        except Unavailable as why:
+            part = without(old, outdated)
+            reasons |= dict.fromkeys(outdated, str(why))
+        further, missing = further_scores(part, run, record.method, lacking)
+        reasons |= missing
+        new = with_measures(new, replace(part, further=further), epoch)
+    if not outdated & reasons.keys():
+        new = replace(new, made_by=made_by_now(new))
+        if new != record:
+            keep(new, folder, store)
+    return replace(new, reasons=reasons)
+
+
+def outdated_names(record: Record) -> frozenset[str]:
+    """Return the measures and scores of a record that it lacks, or that other code made. Scores not known are left."""
+    made, scores = record.made_by, record.measures.all_scores
+    if not scores:
+        return frozenset()
+    measures = {name for name, version in measure_versions().items() if made.measures.get(name) != version}
+    now = {name: score_version(name, record.method) for name in scores}
+    return frozenset(measures | {name for name, version in now.items() if version and made.scores.get(name) != version})
+
+
+def made_by_now(record: Record) -> MadeBy:
+    """Return the hashes of the code that would make the measures of a record today."""
+    own = record.held_out or record.measures
+    return MadeBy(measure_versions(), {name: score_version(name, record.method) for name in own.all_scores})
+
+
+def parts_of(record: Record) -> list[Measures]:
+    return [record.measures, *record.at_epochs.values()]
+
+
+def measures_at(record: Record, epoch: int | None) -> Measures:
+    return record.measures if epoch is None else record.at_epochs[epoch]
+
+
+def with_measures(record: Record, measures: Measures, epoch: int | None) -> Record:
+    if epoch is None:
+        return replace(record, measures=measures)
+    return replace(record, at_epochs={**record.at_epochs, epoch: measures})
+
+
+def measured_anew(old: Measures, run: Finished, method: str) -> Measures:
+    """Return the measures of the same scores from the stored prediction. Raise Unavailable where it is gone."""
+    try:
+        new = measure(run.test, {name: confidence_of(name, run, method) for name in old.scores})
+        further = measure_scores(run.test, {name: confidence_of(name, run, method) for name in old.further})
+    except ValueError as error:
+        raise Unavailable(str(error)) from None
+    return replace(new, further=further)
+
+
+def further_scores(
+    part: Measures, run: Finished, method: str, wanted: Iterable[str]
+) -> tuple[Mapping[str, ScoreMeasures], Reasons]:
+    """Return the further scores of a run with those that are wanted and missing, and why others cannot be made."""
+    found, reasons = dict(part.further), Reasons()
+    for name in wanted:
+        if name not in part.all_scores:
+            try:
+                found |= measure_scores(run.test, {name: confidence_of(name, run, method)})
+            except (Unavailable, ValueError) as why:
+                reasons[name] = str(why)
+    return found, reasons
+
+
+def without(measures: Measures, outdated: frozenset[str]) -> Measures:
+    """Return the measures without those that are outdated."""
+
+    def kept(score: ScoreMeasures) -> ScoreMeasures:
+        unknown: dict[str, Any] = dict.fromkeys(outdated & vars(score).keys())
+        return UNKNOWN_SCORE if "risk" in unknown else replace(score, **unknown)
+
+    def kept_scores(scores: Mapping[str, ScoreMeasures]) -> dict[str, ScoreMeasures]:
+        return {name: UNKNOWN_SCORE if name in outdated else kept(score) for name, score in scores.items()}
+
+    classifier = measures.classifier
+    return replace(
+        measures,
+        classifier=replace(classifier, **dict.fromkeys(outdated & vars(classifier).keys())),
+        scores=kept_scores(measures.scores),
+        further=kept_scores(measures.further),
+        oracle=measures.oracle and kept(measures.oracle),
+    )
+
+
+def keep(record: Record, folder: Path, store: Store) -> None:
+    """Write a record with its new measures, unless its folder is not to be changed or another process works on it.
+
+    Where it cannot be written, the measures are made again the next time.
+    """
+    if not is_left_alone(store.root):
+        with suppress(OSError), store.claim(folder) as ours:
+            if ours and store.has_record(folder):
+                store.write_record(folder, record)
+
+
+@lru_cache
+def is_left_alone(root: Path) -> bool:
+    return is_under_version_control(root)
