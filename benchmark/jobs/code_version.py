@@ -10,12 +10,11 @@ from benchmark.base.programs import hash_of
 from benchmark.jobs.same_code import SAME_CODE
 
 CORE = Path(__file__).resolve().parents[1]
-DECIDING = ("data", "measure", "train")
-"""The packages whose code a result can depend on, beyond what its job's id and the hash of its data say."""
+DECIDING = ("data", "train")
+"""The packages whose code a prediction can depend on, beyond what its job's id and the hash of its data say."""
 INDIFFERENT = {
     "data": {"cache", "cache_build", "cache_chunks", "devices"},
-    "measure": {"labels", "statistics"},
-    "train": {"bound", "preflight", "provenance", "pulse"},
+    "train": {"accounting", "bound", "preflight", "provenance", "pulse"},
 }
 """Their modules that cannot change a result: the hash of the data covers it, or it only tests, watches or describes."""
 OWN = ("benchmark", "methods")
