@@ -18,8 +18,6 @@ from filelock import FileLock, Timeout
 
 from benchmark.base.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The folder in which `benchmark/`, `methods/` and `configs/` lie."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Errors after which neither this job nor another can write here."""
 HOST = re.sub(r"[^\w.]", "_", socket.gethostname())

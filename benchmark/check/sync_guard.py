@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmark.base.files import ROOT
+from benchmark.base.program import ROOT
 
 READING = {"_local_scalar_dense", "equal", "is_nonzero"}
 SHAPED_BY_DATA = {"nonzero", "masked_select", "_unique2", "unique_dim", "bincount"}

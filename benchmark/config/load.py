@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.base.errors import UserError
-from benchmark.base.files import ROOT
 from benchmark.base.limits import shown
 from benchmark.base.names import match_name
+from benchmark.base.program import CARRIED_CONFIGS, FROM_WHEEL, ROOT
 from benchmark.base.schema import build
 from benchmark.config.task import OWN_IMAGES, TaskConfig
 
-CONFIG_DIR = ROOT / "configs"
+CONFIG_DIR = CARRIED_CONFIGS if FROM_WHEEL else ROOT / "configs"
 MOST_BYTES = 1_000_000
 MOST_PARENTS = 20
 MOST_LEVELS = 10

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.base.errors import Unreachable, UserError, brief
-from benchmark.base.files import ROOT
+from benchmark.base.program import ROOT
 from benchmark.base.signals import raised_termination
 
 CONNECT_SECONDS = 5.0
@@ -24,7 +24,7 @@ def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
     try:
         import ray
     except ImportError:
-        raise UserError('--ray needs Ray, which is not installed: pip install -e ".[ray]"') from None
+        raise UserError('--ray needs Ray, which is not installed: pip install "ray[client]"') from None
     how: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         how |= {"num_cpus": num_cpus, "include_dashboard": False}

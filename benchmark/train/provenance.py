@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from benchmark.base.files import ROOT
+from benchmark.base.program import FROM_WHEEL, ROOT
 from benchmark.data.devices import describe, has_streams, model_of
 from benchmark.jobs.job import Job
 from benchmark.store.record import Provenance
@@ -22,9 +22,13 @@ LIBRARIES = ("numpy", "scipy", "timm", "torch", "torchvision")
 
 @lru_cache(maxsize=1)
 def commit() -> str | None:
-    """Return the commit of the suite, with `+` if the working tree differs from it; None outside a checkout."""
+    """Return the commit of the suite, with `+` if the working tree differs from it; None where it has no checkout."""
+    if FROM_WHEEL:
+        return None
     try:
-        head = git("rev-parse", "HEAD")
+        top, _, head = git("rev-parse", "--show-toplevel", "HEAD").rpartition("\n")
+        if not Path(top).samefile(ROOT):  # it lies within a checkout of something else
+            return None
         return head + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
