@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from benchmark.base.errors import DeviceLost, NoRoom, Unreachable, UserError, brief
 from benchmark.base.files import NO_ROOM, cannot_write
 from benchmark.base.names import unknown_name
+from benchmark.base.program import program
 from benchmark.base.signals import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 from benchmark.store.mirror import mirrored
 
@@ -38,14 +39,14 @@ class Parser(argparse.ArgumentParser):
     """A parser that says in one line what is wrong."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} (see: python run_all.py --help)")
+        raise UserError(f"{message} (see: {program()} --help)")
 
 
 def make_parser(examples: str) -> tuple[Parser, dict[str, Parser]]:
     parser = Parser(
-        prog="run_all.py",
+        prog=program(),
         description="Selective classification: train a grid of methods, get its tables.",
-        epilog=examples,
+        epilog=examples.format(program=program()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -69,7 +70,7 @@ def parse(argv: Sequence[str], examples: str) -> argparse.Namespace:
     if unknown:
         flags = [flag for action in by_name[arguments.command]._actions for flag in action.option_strings]
         nearest = get_close_matches(unknown[0], flags, n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"see: python run_all.py {arguments.command} --help"
+        hint = f"did you mean {nearest[0]}?" if nearest else f"see: {program()} {arguments.command} --help"
         raise UserError(f"unknown argument '{unknown[0]}'; {hint}")
     return arguments
 
@@ -94,7 +95,10 @@ def safe_path() -> Iterator[None]:
 
 
 def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
-    """Run a command and return its exit code; `make_registry(plugins)` brings in the methods."""
+    """Run a command and return its exit code; `make_registry(plugins)` brings in the methods.
+
+    Help ends with `examples`, in which `{program}` stands for the name of the program.
+    """
     try:
         arguments = parse(argv, examples)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")

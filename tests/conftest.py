@@ -15,6 +15,7 @@ import torch
 from filelock import FileLock
 from hypothesis import settings
 
+from benchmark.__main__ import make_registry
 from benchmark.cli import main
 from benchmark.config.task import TaskConfig
 from benchmark.data import devices
@@ -25,7 +26,6 @@ from benchmark.tables.build import build_tables, with_defaults
 from benchmark.tables.columns import load_columns
 from benchmark.tables.model import Table
 from methods import Registry
-from run_all import make_registry
 
 settings.register_profile("suite", deadline=None)  # a slow moment of the machine is no fault
 settings.load_profile("suite")

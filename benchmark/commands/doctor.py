@@ -5,6 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from benchmark.base.program import program
 from benchmark.base.units import counted
 from benchmark.commands.options import MakeRegistry, add_device
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from benchmark.doctor.examination import Diagnosis
 
 HELP = "is this GPU (or CPU) right and ready? two minutes, no data needed"
-REPORT = "please report it with the output of `python run_all.py doctor --json`"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
         described = {**made_with(patient, begun=diagnoses[0].state == "fine"), "checks": checks}
         print(json.dumps(described, indent=1, default=str))
     elif troubles:
-        print(f"{counted(len(troubles), 'check')} in trouble; {REPORT}")
+        report = f"please report it with the output of `{program()} doctor --json`"
+        print(f"{counted(len(troubles), 'check')} in trouble; {report}")
     else:
         print(f"nothing is wrong ({sum(diagnosis.seconds for diagnosis in diagnoses):.0f} s)")
     return 1 if troubles else 0

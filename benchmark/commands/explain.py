@@ -4,9 +4,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from benchmark.base.errors import UserError
 from benchmark.base.names import canonical, match_name
-from benchmark.commands.options import add_results, add_test_options, asked_settings, coverage
+from benchmark.commands.options import add_results, add_test_options, asked_settings, coverage, no_results
 from benchmark.measure.labels import labels_named
 from benchmark.store.manifest import with_every_run
 from benchmark.store.store import Store
@@ -30,7 +29,7 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     manifests = {manifest.name: manifest for manifest in store.manifests()}
     manifests |= {f"paper/{manifest.name}": manifest for manifest in store.paper_manifests()}
     if not manifests:
-        raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
+        raise no_results(arguments.results)
     stem = arguments.task if arguments.task.startswith("paper/") else Path(arguments.task).stem
     named = manifests[match_name(stem, manifests, "task in this results folder:")]
     manifest = asked_settings(arguments).applied_to(named)

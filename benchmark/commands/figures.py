@@ -4,7 +4,15 @@ import argparse
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
-from benchmark.commands.options import add_out, add_reference, add_results, add_scores, add_selection, asked_settings
+from benchmark.commands.options import (
+    add_out,
+    add_reference,
+    add_results,
+    add_scores,
+    add_selection,
+    asked_settings,
+    no_results,
+)
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.store.version_control import left_alone, place_to_write
@@ -32,7 +40,7 @@ def run(arguments: argparse.Namespace, make_registry: object) -> int:
     manifests = {manifest.task: manifest for manifest in store.manifests()}
     published = store.paper_manifests()
     if not manifests and not published:
-        raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
+        raise no_results(arguments.results)
     tasks: list[str] = []
     if manifests or arguments.datasets:
         tasks = select_names(arguments.datasets, [*manifests], "task in this results folder:")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from benchmark.base.errors import UserError
 from benchmark.base.limits import Within, read_number
 from benchmark.base.names import match_name
+from benchmark.base.program import program
 from benchmark.config.task import check_coverages
 from benchmark.data.cache import Folders
 from benchmark.measure.catalogue import POST_HOC
@@ -92,6 +93,10 @@ def add_results(parser: Arguments) -> None:
         metavar="DIR",
         help="where records and tables lie (default: results/): a folder, or a URL such as s3://BUCKET/FOLDER",
     )
+
+
+def no_results(results: Path) -> UserError:
+    return UserError(f"no results in '{results}'; make some with: {program()} --results DIR")
 
 
 def add_table_options(parser: Arguments) -> None:

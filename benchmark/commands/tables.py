@@ -5,7 +5,8 @@ import sys
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
-from benchmark.commands.options import add_list, add_out, add_selection, add_table_options, asked_settings
+from benchmark.base.program import program
+from benchmark.commands.options import add_list, add_out, add_selection, add_table_options, asked_settings, no_results
 from benchmark.paper.assemble import MAKERS, assemble_paper
 from benchmark.report.update import Parts, make_parts, try_report
 from benchmark.store.manifest import Manifest
@@ -58,12 +59,12 @@ def chosen_names(
 ) -> tuple[list[str], list[str]]:
     """Return the names of the tasks and of the published tables to show. Refuse what contradicts itself."""
     if not manifests and not published:
-        raise UserError(f"no results in '{arguments.results}'; make some with: python run_all.py --results DIR")
+        raise no_results(arguments.results)
     narrowed = [name for name in ("methods", "coverages", "reference", "scores") if getattr(arguments, name)]
     if arguments.paper and narrowed:
         raise UserError(f"--{narrowed[0]} is for tasks; published tables have their own rows and columns: leave it out")
     if arguments.paper and not published:
-        raise UserError(f"no published tables in '{arguments.results}'; make some with: python run_all.py paper NAME")
+        raise UserError(f"no published tables in '{arguments.results}'; make some with: {program()} paper NAME")
     tasks: list[str] = []
     if arguments.datasets or not arguments.paper:
         tasks = select_names(arguments.datasets, list(manifests), f"task {HERE}")

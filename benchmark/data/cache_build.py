@@ -25,6 +25,7 @@ from tqdm import tqdm
 from benchmark.base.errors import MissingData, UserError
 from benchmark.base.files import read_json, remove_leftovers, say, sync_folder, write_atomically, write_json
 from benchmark.base.prefetch import ahead, cores, processes
+from benchmark.base.program import program
 from benchmark.base.units import counted, text_from_bytes
 from benchmark.config.task import DataConfig
 from benchmark.data.cache import (
@@ -70,7 +71,7 @@ def open_cache(
         return read_cache(folder, fingerprint_originals(config, folders), thorough=thorough, need_mean=not config.mean)
     except Unusable as problem:
         if not build:
-            raise MissingData(f"'{config.source}' is not cached yet; do so with: python run_all.py prepare") from None
+            raise MissingData(f"'{config.source}' is not cached yet; do so with: {program()} prepare") from None
         if str(problem):
             tell(f"{config.source}: {problem}; building it again")
     originals = replace(get_source(config).load(config, folders.data), num_classes=describe(config).num_classes)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmark.base.errors import UserError
 from benchmark.base.files import say
+from benchmark.base.program import program
 from benchmark.base.signals import patient_interrupts
 from benchmark.base.units import counted
 from benchmark.data.cache import Folders
@@ -122,7 +123,7 @@ class Grid:
     def prepare(self) -> None:
         """Say which devices are new. Move aside what is damaged, and on request what other code has made."""
         for model in new_models(self.devices, self.store):
-            say(f"first run on {model}: `python run_all.py doctor` shows in two minutes whether it computes right")
+            say(f"first run on {model}: `{program()} doctor` shows in two minutes whether it computes right")
         set_damaged_aside(self.jobs, self.store)
         stale, redo = stale_jobs(self.jobs, self.store), self.options.redo_stale
         if redo:

@@ -255,7 +255,7 @@ def tuned_name(task: str, changes: Settings) -> str:
 def tuned_task(ledger: Mapping[str, Any], changes: Settings, winners: Mapping[str, tuple[Trial, Choice]]) -> str:
     title = f"{ledger['title']} ({', '.join(filter(None, ('tuned', settings_text(changes))))})"
     lines = [
-        f"# {ledger['task']} with the settings that `python run_all.py tune` chose by held-out AURC.",
+        f"# {ledger['task']} with the settings that `tune` chose by held-out AURC.",
         f"extends = {json.dumps(ledger['extends'])}",
         f"title = {json.dumps(title, ensure_ascii=False)}",
         *(f"{toml_key(name)} = {json.dumps(value)}" for name, value in changes.items()),

@@ -11,6 +11,7 @@ from filelock import FileLock
 from benchmark.base.errors import UserError
 from benchmark.base.files import Damaged, write_atomically
 from benchmark.base.names import is_plain
+from benchmark.base.program import program
 from benchmark.config.load import task_path
 from benchmark.config.task import TaskConfig
 from benchmark.jobs.job import Methods
@@ -94,7 +95,7 @@ class LedgerFiles:
         if best is not None:
             path = self.folder / f"{tuned_name(self.task.name, best.changes)}.toml"
             used = "".join(f" --plugin {plugin}" for plugin in plugins)
-            lines.append(f"Run the winner with: python run_all.py --datasets {path}{used}")
+            lines.append(f"Run the winner with: {program()} --datasets {path}{used}")
         return "\n".join([*lines, f"Ledger: {self.folder / self.task.name}.md"])
 
 

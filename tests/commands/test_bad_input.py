@@ -413,8 +413,8 @@ def test_one_line_and_exit_code_2(
 ) -> None:  # fmt: skip
     import re
 
+    from benchmark.__main__ import make_registry
     from benchmark.cli import main
-    from run_all import make_registry
 
     def no_network(*_: object, **__: object) -> None:
         raise OSError("no network")
@@ -463,8 +463,8 @@ def test_too_little_memory_to_load_torch_is_one_line() -> None:
 
 
 def test_underscores_in_flags_are_dashes(made: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmark.__main__ import make_registry
     from benchmark.cli import main
-    from run_all import make_registry
 
     arguments = ["--datasets", str(made["tiny.toml"]), "--dry_run", "--data_dir=x_y", "--seed_list", "3", "7"]
     assert main(arguments, make_registry) == 0

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from benchmark.__main__ import make_registry
 from benchmark.base.errors import UserError
 from benchmark.cli import main, parse
 from benchmark.config.load import load_task, task_names
 from benchmark.config.task import TaskConfig
-from run_all import make_registry
 from tests.conftest import TINY
 
 MEMORY = 2 * 10**9

@@ -7,10 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmark.__main__ import make_registry
 from benchmark.cli import main
 from benchmark.launch.progress import Watcher
 from benchmark.launch.queue import Event
-from run_all import make_registry
 
 LOG = Path(__file__).resolve().parent.parent / "expected" / "eta.csv"
 TASK, LABELS, SETTINGS = "gaussians", ("SR", "SAT", "CCL-SC", "DG", "MC-dropout"), ("epochs=20",)
