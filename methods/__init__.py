@@ -14,8 +14,8 @@ from types import ModuleType
 import benchmark
 from benchmark.base.errors import UserError
 from benchmark.base.names import is_plain
-from benchmark.interface import Contestant, Derived, Method
 from benchmark.base.programs import code_hash, essence
+from benchmark.interface import Contestant, Derived, Method
 from benchmark.jobs.code_version import suite_hash
 
 FOLDER = Path(__file__).resolve().parent

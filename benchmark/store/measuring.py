@@ -1,8 +1,8 @@
 """Bring the measures of finished runs up to date from their stored predictions. This trains nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,25 @@ def without(measures: Measures, outdated: frozenset[str]) -> Measures:
         further=kept_scores(measures.further),
         oracle=measures.oracle and kept(measures.oracle),
     )
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """A run of a results folder after its measures were brought up to date."""
+
+    folder: Path
+    changed: bool
+    """Whether something was measured."""
+    reasons: Mapping[str, str]
+
+
+def renew_folder(store: Store, folders: Iterable[Path], wanted: Sequence[str] = ()) -> Iterator[Renewed]:
+    """Bring the measures of some runs up to date, and keep them; yield each run when it is done."""
+    for folder in folders:
+        record = store.read_record(folder)
+        if record is not None:
+            new = up_to_date(record, folder, store, wanted)
+            yield Renewed(folder, replace(new, reasons={}) != record, new.reasons)
 
 
 def keep(record: Record, folder: Path, store: Store) -> None:

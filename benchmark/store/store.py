@@ -159,9 +159,13 @@ class Store:
 
     def records(self, task: str) -> Iterator[Record]:
         """Yield the records of all finished jobs of a task, whatever command they belong to."""
-        for path in sorted((self.root / task).glob(f"*/*/*/{RECORD}")):
-            if (record := self.read_record(path.parent.relative_to(self.root))) is not None:
+        for folder in self.finished(task):
+            if (record := self.read_record(folder)) is not None:
                 yield record
+
+    def finished(self, task: str = "*") -> list[Path]:
+        """Return the folders of all finished jobs of a task, or of all tasks."""
+        return [path.parent.relative_to(self.root) for path in sorted(self.root.glob(f"{task}/*/*/*/{RECORD}"))]
 
     def write_record(self, folder: Path, record: Record) -> None:
         """Write a record with its seal in the provenance: the rest is equal wherever and whenever it was made."""
