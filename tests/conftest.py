@@ -21,8 +21,9 @@ from benchmark.config.task import TaskConfig
 from benchmark.data import devices
 from benchmark.data.cache import Folders
 from benchmark.data.dataset import load
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
-from benchmark.tables.build import build_tables, with_defaults
+from benchmark.tables.build import build_tables
 from benchmark.tables.columns import load_columns
 from benchmark.tables.model import Table
 from methods import Registry
@@ -194,8 +195,7 @@ def data_hash(task: TaskConfig) -> str:
     return load(task.data, NOWHERE)[1]
 
 
-def tables_of(manifest: dict[str, Any], store: Store) -> list[Table]:
-    manifest = with_defaults(manifest)
+def tables_of(manifest: Manifest, store: Store) -> list[Table]:
     return build_tables(manifest, load_columns(manifest, store))
 
 

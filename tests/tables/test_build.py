@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,30 +11,47 @@ import numpy as np
 import pytest
 
 from benchmark.base.errors import UserError
+from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
+from benchmark.store.manifest import Manifest, ManifestEntry
+from benchmark.store.measuring import made_by_now
+from benchmark.store.record import Provenance, Record
 from benchmark.store.store import Store, folder_of
 from benchmark.tables import render
 from benchmark.tables.build import select
 from benchmark.tables.render import latex
 from tests.conftest import tables_of
 
-COVERAGES = [100, 50]
+LATE = ManifestEntry("Late", "late", "id", (0,))
+"""A method without runs."""
 
 
-def record(seed: int, risks: dict[str, tuple[float, float]], **extra: Any) -> dict[str, Any]:
+def record(
+    seed: int, risks: dict[str, tuple[float, float]], oracle: ScoreMeasures | None = None, **extra: Any
+) -> Record:
     """Selective risk (at 100 %, at 50 %) by score; the rest of the curve is filled with junk."""
     scores = {}
     for name, (full, half) in risks.items():
         curve = [9.9] * 201
         curve[200], curve[100] = full, half
-        scores[name] = {"risk": curve, "aurc": half, "e_aurc": 0.0, "augrc": 0.0, "auroc": 0.9, "top_ties": 0.0}
-    classifier = {"accuracy": 0.9, "nll": 0.5, "brier": 0.2, "ece": 0.1}
-    return {"seed": seed, "scores": scores, "classifier": classifier, "num_test": 1000, "notes": [],
-            "provenance": {"environments": ["here"]}, **extra}  # fmt: skip
+        scores[name] = ScoreMeasures(curve, aurc=half, e_aurc=0.0, augrc=0.0, auroc=0.9, top_ties=0.0)
+    measures = Measures(ClassifierMeasures(0.9, 0.5, 0.2, 0.1), scores, num_images=1000, oracle=oracle)
+    made = Record("toy", "ours", "id", seed, {}, measures=measures, provenance=Provenance(environments=("here",)))
+    return replace(made, made_by=made_by_now(made), **extra)
 
 
-def fill(store: Store, method: str, runs: list[dict[str, Any]]) -> None:
+def with_score(run: Record, name: str, **changes: Any) -> Record:
+    """The record with other measures of one score."""
+    scores = {**run.measures.scores, name: replace(run.score(name), **changes)}
+    return replace(run, measures=replace(run.measures, scores=scores))
+
+
+def diverged(seed: int, why: str) -> Record:
+    return Record("toy", "ours", "id", seed, {}, diverged=why)
+
+
+def fill(store: Store, method: str, runs: list[Record]) -> None:
     for run in runs:
-        store.write_record(folder_of("toy", method, "id", run["seed"]), {"method": method, "job": "id", **run})
+        store.write_record(folder_of("toy", method, "id", run.seed), replace(run, method=method))
 
 
 @pytest.fixture
@@ -47,33 +65,30 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-MANIFEST = {
-    "name": "toy",
-    "task": "toy",
-    "title": "toy_data",
-    "coverages": COVERAGES,
-    "reference": "Ours",
-    "test": "exact",
-    "entries": [
-        {"label": "Ours", "method": "ours", "job": "id", "seeds": [0, 1, 2, 3, 4]},
-        {"label": "Theirs", "method": "theirs", "job": "id", "seeds": [0, 1, 2, 3, 4]},
-    ],
-}
+MANIFEST = Manifest(
+    name="toy",
+    task="toy",
+    title="toy_data",
+    coverages=(100, 50),
+    reference="Ours",
+    entries=(
+        ManifestEntry("Ours", "ours", "id", (0, 1, 2, 3, 4)),
+        ManifestEntry("Theirs", "theirs", "id", (0, 1, 2, 3, 4)),
+    ),
+)
 
 
-def many_columns(folder: Path) -> tuple[dict[str, Any], Store]:
+def many_columns(folder: Path) -> tuple[Manifest, Store]:
     """Runs with every mark a table can have: missing, diverged, an oracle, notes, odd names."""
     store = Store(folder)
     curve = [0.0] * 201
-    oracle = {"risk": curve, "expected_risk": curve}
+    oracle = ScoreMeasures(curve, expected_risk=curve)
     fill(store, "ours", [record(seed, {"SR": (0.1 + seed / 1000, 0.01)}, oracle=oracle) for seed in range(5)])
     scores = [{"head": (0.2, 0.2 + seed / 100), "SR": (0.1, 0.1)} for seed in range(4)]
     fill(store, "theirs", [record(seed, each, notes=["100% & more_ #1"]) for seed, each in enumerate(scores)])
-    lost = {"method": "theirs", "seed": 4, "diverged": "loss is nan", "provenance": {}}
-    store.write_record(folder_of("toy", "theirs", "id", 4), lost)
-    odd = {"label": "A_b & c% #1~^x", "method": "late", "job": "id", "seeds": [0]}
-    entries = [*MANIFEST["entries"], odd]
-    return {**MANIFEST, "title": "toy_data (8×8) < 50%", "entries": entries, "baseline": "Ours"}, store
+    fill(store, "theirs", [diverged(4, "loss is nan")])
+    entries = (*MANIFEST.entries, replace(LATE, label="A_b & c% #1~^x"))
+    return replace(MANIFEST, title="toy_data (8×8) < 50%", entries=entries, baseline="Ours"), store
 
 
 def test_golden_markdown(store: Store) -> None:
@@ -117,8 +132,8 @@ def test_csv_is_one_line_per_cell_unrounded(store: Store) -> None:
 
 
 def test_a_missing_seed_shows_and_is_not_averaged_away(store: Store) -> None:
-    entries = [MANIFEST["entries"][0], {**MANIFEST["entries"][1], "seeds": [0, 1, 2, 3, 4, 5]}]
-    table = tables_of({**MANIFEST, "entries": entries}, store)[0]
+    entries = (MANIFEST.entries[0], replace(MANIFEST.entries[1], seeds=(0, 1, 2, 3, 4, 5)))
+    table = tables_of(replace(MANIFEST, entries=entries), store)[0]
     assert table.cells["50", "Theirs"].missing == "(5/6)"
     text = render.markdown_table(table)
     assert "(5/6)" in text
@@ -127,8 +142,7 @@ def test_a_missing_seed_shows_and_is_not_averaged_away(store: Store) -> None:
 
 
 def test_a_method_without_runs_is_a_column_of_dashes(store: Store) -> None:
-    entries = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
-    table = tables_of({**MANIFEST, "entries": entries}, store)[0]
+    table = tables_of(replace(MANIFEST, entries=(*MANIFEST.entries, LATE)), store)[0]
     late = table.columns.index("Late")
     summary = table.summary
     assert summary["avg. rank (provisional)"][late] == summary["w/t/l (provisional)"][late] == "–"
@@ -146,18 +160,17 @@ def test_tables_show_what_the_manifest_names_not_what_lies_there(store: Store) -
 
 
 def test_too_few_runs_draw_no_marker_and_say_so(store: Store) -> None:
-    entries = [{**entry, "seeds": [0, 1, 2]} for entry in MANIFEST["entries"]]
+    entries = tuple(replace(entry, seeds=(0, 1, 2)) for entry in MANIFEST.entries)
     for test in ("exact", "ranksums"):
-        table = tables_of({**MANIFEST, "entries": entries, "test": test}, store)[0]
+        table = tables_of(replace(MANIFEST, entries=entries, test=test), store)[0]
         assert {cell.verdict for cell in table.cells.values()} == {"tie"}
         assert any("0.1000; no marker is possible before 4 seeds" in note for note in table.notes)
 
 
 def test_notes_of_single_runs_become_footnotes(store: Store) -> None:
-    noted = record(4, {"SR": (0.108, 0.014)}, notes=["something never started"],
-                   provenance={"environments": ["here", "there"]})  # fmt: skip
-    noted["scores"]["SR"]["top_ties"] = 0.25
-    fill(store, "ours", [noted])
+    moved = Provenance(environments=("here", "there"))
+    noted = record(4, {"SR": (0.108, 0.014)}, notes=["something never started"], provenance=moved)
+    fill(store, "ours", [with_score(noted, "SR", top_ties=0.25)])
     notes = "\n".join(tables_of(MANIFEST, store)[0].notes)
     assert "Ours, seed 4: something never started." in notes
     assert "Ours, seed 4: 25.0% of the test images tie for the highest confidence." in notes
@@ -167,9 +180,8 @@ def test_notes_of_single_runs_become_footnotes(store: Store) -> None:
 def test_the_oracle_is_shown_but_takes_no_part(store: Store) -> None:
     curve = [0.0] * 201
     for seed in range(5):
-        run = record(seed, {"SR": (0.1 + seed / 1000, 0.05)}, oracle={"risk": curve, "expected_risk": curve})
-        run["scores"]["SR"]["expected_risk"] = [0.2] * 201
-        fill(store, "ours", [run])
+        run = record(seed, {"SR": (0.1 + seed / 1000, 0.05)}, oracle=ScoreMeasures(curve, expected_risk=curve))
+        fill(store, "ours", [with_score(run, "SR", expected_risk=[0.2] * 201)])
     tables = tables_of(MANIFEST, store)
     assert [table.name for table in tables] == ["risk", "expected_risk", "measures"]
     assert tables[0].columns[-1] == "oracle"
@@ -184,10 +196,10 @@ def test_selection(store: Store) -> None:
     table = tables_of(chosen, store)[0]
     assert table.columns == ("Theirs+SR", "Theirs")
     assert table.rows == ("50",)
-    assert chosen["reference"] == "Theirs"
+    assert chosen.reference == "Theirs"
     twice = select(MANIFEST, ["theirs", "Theirs+SR", "all"], [50.0, 50.0], None)
-    assert [entry["label"] for entry in twice["entries"]] == ["Ours", "Theirs"]
-    assert twice["coverages"] == [50.0]
+    assert [entry.label for entry in twice.entries] == ["Ours", "Theirs"]
+    assert twice.coverages == (50.0,)
     with pytest.raises(UserError, match="did you mean 'Theirs'"):
         select(MANIFEST, ["their"], None, None)
     with pytest.raises(UserError, match="not among the methods shown"):
@@ -201,12 +213,12 @@ def test_latex_special_characters() -> None:
 
 def test_a_table_wider_than_a_page_is_turned(store: Store) -> None:
     """A row for each method; everything that stood in a column, summary included, stands in its row."""
-    entries = [{**MANIFEST["entries"][0], "label": f"M{index}"} for index in range(render.WIDEST + 1)]
-    risk = tables_of({**MANIFEST, "entries": entries, "reference": "M3"}, store)[0]
+    entries = tuple(replace(MANIFEST.entries[0], label=f"M{index}") for index in range(render.WIDEST + 1))
+    risk = tables_of(replace(MANIFEST, entries=entries, reference="M3"), store)[0]
     text = render.markdown_table(risk)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     assert rows[0] == ["method \\ coverage", "100", "50", "w/t/l", "avg. rank"]
-    assert [row[0] for row in rows[2:]] == [entry["label"] for entry in entries]
+    assert [row[0] for row in rows[2:]] == [entry.label for entry in entries]
     assert rows[2] == ["M0", "**10.40**±0.28", "**1.20**±0.14", "0/2/0", "**1.00**"]
     text = latex.table_text(risk)
     assert r"method \textbackslash{} coverage & 100 & 50 & w/t/l & avg. rank \\" in text
@@ -215,11 +227,9 @@ def test_a_table_wider_than_a_page_is_turned(store: Store) -> None:
 
 
 def test_diverged_runs_are_shown_and_never_averaged(store: Store) -> None:
-    store.write_record(folder_of("toy", "ours", "id", 4), {"seed": 4, "diverged": "the loss is nan", "provenance": {}})
-    fill(store, "late", [])
-    store.write_record(folder_of("toy", "late", "id", 0), {"seed": 0, "diverged": "collapsed", "provenance": {}})
-    entries = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
-    table = tables_of({**MANIFEST, "entries": entries}, store)[0]
+    fill(store, "ours", [diverged(4, "the loss is nan")])
+    fill(store, "late", [diverged(0, "collapsed")])
+    table = tables_of(replace(MANIFEST, entries=(*MANIFEST.entries, LATE)), store)[0]
     cell = table.cells["100", "Ours"]
     assert cell.values == pytest.approx((10.0, 10.2, 10.4, 10.6))
     assert cell.missing == "(4/5, 1 diverged)"
@@ -248,8 +258,8 @@ def test_latex_has_a_short_caption_a_label_and_the_meaning_as_a_note(store: Stor
 
 
 def test_latex_of_many_methods_is_several_tables_that_fit(store: Store) -> None:
-    entries = [{**MANIFEST["entries"][0], "label": f"Method {index}"} for index in range(10)]
-    wide = {**MANIFEST, "entries": entries, "reference": "Method 3", "coverages": [100, 50] * 7}
+    entries = tuple(replace(MANIFEST.entries[0], label=f"Method {index}") for index in range(10))
+    wide = replace(MANIFEST, entries=entries, reference="Method 3", coverages=(100, 50) * 7)
     (risk, _) = latex.with_labels(tables_of(wide, store), "toy")
     text = latex.table_text(risk)
     parts = text.count(r"\begin{table*}")
@@ -261,18 +271,18 @@ def test_latex_of_many_methods_is_several_tables_that_fit(store: Store) -> None:
         *(f"tab:toy-risk-part-{n + 1}" for n in range(1, parts)),
     ]
     assert min(int(size) for size in re.findall(r"fontsize{(\d+)}", text)) >= 7
-    (narrow, _) = tables_of({**MANIFEST, "coverages": [100]}, store)
+    (narrow, _) = tables_of(replace(MANIFEST, coverages=(100,)), store)
     assert r"\begin{table}[tp]" in latex.table_text(narrow)
 
 
 def test_methods_as_rows_where_asked_for(store: Store) -> None:
-    risk = tables_of({**MANIFEST, "transpose": True}, store)[0]
+    risk = tables_of(replace(MANIFEST, transpose=True), store)[0]
     assert r" method \ coverage |" in render.markdown_table(risk)
     assert r"Theirs & \textbf{10.40}$\pm$0.20 & 4.40$\pm$0.28\,$\bullet$ & 1/1/0 & 2.00 \\" in latex.table_text(risk)
 
 
 def test_spread_and_decimals_as_asked_for(store: Store) -> None:
-    risk, measures = tables_of({**MANIFEST, "ddof": 1, "decimals": 1}, store)
+    risk, measures = tables_of(replace(MANIFEST, ddof=1, decimals=1), store)
     values = risk.cells["50", "Theirs"].values
     assert risk.cells["50", "Theirs"].std == f"{np.std(values, ddof=1):.1f}" == "0.3"
     assert "(sample std, ddof 1)" in risk.caption
@@ -285,12 +295,13 @@ def test_spread_and_decimals_as_asked_for(store: Store) -> None:
 @pytest.mark.parametrize("width", [60, 79, 120])
 def test_a_table_fits_the_terminal(width: int, store: Store) -> None:
     """What is too wide is turned; what is too wide both ways stands below each other. No cell is lost."""
-    entries = [{**MANIFEST["entries"][0], "label": f"Method {index}"} for index in range(9)]
-    wide = {**MANIFEST, "entries": entries, "reference": "Method 3", "coverages": [100, 50, 20, 10, 5, 30, 40, 60]}
+    entries = tuple(replace(MANIFEST.entries[0], label=f"Method {index}") for index in range(9))
+    coverages = (100, 50, 20, 10, 5, 30, 40, 60)
+    wide = replace(MANIFEST, entries=entries, reference="Method 3", coverages=coverages)
     risk = tables_of(wide, store)[0]
     lines = [line for line in render.markdown_table(risk, width).splitlines() if line.startswith("|")]
     assert max(map(len, lines)) <= width
     assert sum(line.count("±") for line in lines) == 9 * 8
-    few = tables_of({**wide, "coverages": [100, 50]}, store)[0]
+    few = tables_of(replace(wide, coverages=(100, 50)), store)[0]
     pages = [line for line in render.markdown_table(few, 90).splitlines() if line.startswith("|-")]
     assert len(pages) == 1
