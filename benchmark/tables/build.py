@@ -178,7 +178,7 @@ def reasons(row: Row, column: Column) -> list[str]:
 
 
 def unknown_notes(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
-    """Return notes on the rows that are not known of some columns, as other code measured them or none did."""
+    """Return notes on rows without a value: other code measured the runs, and their predictions are gone."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for row in rows:
         for column in columns:
@@ -186,8 +186,7 @@ def unknown_notes(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
                 names, labels = found.setdefault(why, ({}, {}))
                 names[column.name] = labels[row.label] = None
     return [
-        f"{abbreviate(list(names))}: measured by other code, so {abbreviate(list(labels))} would have to be made again "
-        f"from the predictions: {why}."
+        f"{abbreviate(list(names))}: {abbreviate(list(labels))} cannot be measured: {why}."
         for why, (names, labels) in found.items()
     ]
 
