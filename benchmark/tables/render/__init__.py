@@ -1,10 +1,11 @@
 """Write tables as Markdown and CSV. No time, host or path ever enters a table."""
 
+import io
 from collections.abc import Callable, Sequence
+from csv import DictWriter
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from tabulate import tabulate
 
 from benchmark.tables.model import Cell, Sheet, Table
@@ -89,7 +90,18 @@ def csv(tables: Sequence[Table | Sheet]) -> str:
         for table in tables
         for line in (cell_lines(table) if isinstance(table, Table) else table.numbers)
     ]
-    return str(pd.DataFrame(rows).to_csv(index=False, float_format="%.10g", lineterminator="\n"))
+    text = io.StringIO(newline="")
+    writer = DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: csv_text(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def csv_text(value: Any) -> Any:
+    """Return a value as a line of a CSV file has it: ten digits of a number, nothing where there is none."""
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.10g}"
+    return value
 
 
 def cell_lines(table: Table) -> list[dict[str, Any]]:
