@@ -2,8 +2,8 @@
 
 import sys
 
-from benchmark.__main__ import EXAMPLES, make_registry
+from benchmark.__main__ import EXAMPLES
 from benchmark.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], make_registry, EXAMPLES))
+    sys.exit(main(sys.argv[1:], EXAMPLES))

@@ -1,17 +1,13 @@
-"""The way in: `selbench` and `python -m benchmark` begin here, and `run_all.py` takes the methods from here."""
+"""The way in: `selbench` and `python -m benchmark` begin here."""
 
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmark import cli
+from benchmark.base.children import SAFE_PATH
 from benchmark.base.program import ROOT
-
-if TYPE_CHECKING:
-    from methods import Registry
 
 EXAMPLES = """\
 examples:
@@ -33,12 +29,6 @@ CLONE = ("run_all.py", "benchmark", "methods", "configs")
 """What lies at the top of a clone."""
 
 
-def make_registry(plugins: Sequence[Path]) -> "Registry":
-    from methods import Registry  # brings in torch, which --help and tables do without
-
-    return Registry(tuple(path.resolve() for path in plugins))
-
-
 def other_clone() -> Path | None:
     """Return the clone that the current folder lies in; None where there is none, or where this code is its own."""
     with suppress(OSError):  # no such folder any more, or one above it that cannot be read
@@ -58,9 +48,9 @@ def main() -> int:
             advice = f"if you trust it, call: python {script}; else go to another folder"
             print(f"error: '{clone}' is a clone of the suite that is not yours; {advice}", file=sys.stderr)
             return 2
-        os.environ.pop(cli.SAFE_PATH, None)  # with it, Python would not look for modules beside the script
+        os.environ.pop(SAFE_PATH, None)  # with it, Python would not look for modules beside the script
         os.execv(sys.executable, [sys.executable, str(script), *sys.argv[1:]])
-    return cli.main(sys.argv[1:], make_registry, EXAMPLES)
+    return cli.main(sys.argv[1:], EXAMPLES)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,16 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from benchmark.base.children import safe_path
 from benchmark.base.errors import DeviceLost, NoRoom, Unreachable, UserError, brief
 from benchmark.base.files import NO_ROOM, cannot_write
 from benchmark.base.names import unknown_name
 from benchmark.base.program import program
 from benchmark.base.signals import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
-from benchmark.store.mirror import mirrored
 
 COMMANDS = (
     "run",
@@ -31,8 +30,6 @@ COMMANDS = (
     "doctor",
 )
 """Each a module of benchmark.commands; `run` is meant when none is named."""
-
-SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,29 +78,16 @@ def with_dashes(word: str) -> str:
     return flag.replace("_", "-") + equals + value if word.startswith("--") else word
 
 
-@contextmanager
-def safe_path() -> Iterator[None]:
-    """Let Python processes that are started in the block take no module from the current folder."""
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[SAFE_PATH]
-        if before is not None:
-            os.environ[SAFE_PATH] = before
-
-
-def main(argv: Sequence[str], make_registry: Any, examples: str = "") -> int:
-    """Run a command and return its exit code; `make_registry(plugins)` brings in the methods.
+def main(argv: Sequence[str], examples: str = "") -> int:
+    """Run a command and return its exit code.
 
     Help ends with `examples`, in which `{program}` stands for the name of the program.
     """
     try:
         arguments = parse(argv, examples)
         command = importlib.import_module(f"benchmark.commands.{arguments.command}")
-        with raised_termination(), safe_path(), mirrored(arguments):
-            return int(command.run(arguments, make_registry))
+        with raised_termination(), safe_path():
+            return int(command.run(arguments))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -15,7 +15,6 @@ import torch
 from filelock import FileLock
 from hypothesis import settings
 
-from benchmark.__main__ import make_registry
 from benchmark.cli import main
 from benchmark.config.task import TaskConfig
 from benchmark.data import devices
@@ -206,7 +205,7 @@ def run_here(*arguments: object) -> subprocess.CompletedProcess[str]:
         words += ["--workers", "0"]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(words, make_registry)
+        code = main(words)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 

@@ -32,7 +32,7 @@ def imports(path: Path) -> set[str]:
 
 ORDER = (
     "base < config, measure < interface, store < data, tables < jobs, report < train, paper, tune"
-    " < launch, figures, check < forecast < doctor < commands < cli < __main__"
+    " < launch, figures, check < forecast < doctor < library < commands < cli < __main__"
 )
 """The chain of values. A package imports only from its left: neither from its right nor from beside it."""
 MAY_IMPORT = {
@@ -53,8 +53,9 @@ MAY_IMPORT = {
     "check": "base config measure interface data jobs train",
     "forecast": "base config interface store data jobs train launch figures",
     "doctor": "base config interface store data jobs train paper launch check forecast",
-    "commands": "base config measure store data tables jobs report paper tune launch figures check forecast doctor",
-    "cli": "base store",
+    "library": "base config measure store data tables jobs report paper tune launch figures check forecast doctor",
+    "commands": "base library",
+    "cli": "base",
     "__main__": "base cli",
 }
 """What each package imports. A new arrow is entered here, where ORDER allows it."""
@@ -62,7 +63,11 @@ LEVEL = {name: index for index, names in enumerate(ORDER.split(" < ")) for name 
 ALLOWED = {(source, target) for source, targets in MAY_IMPORT.items() for target in targets.split()}
 WITHOUT_TORCH = ("base", "config", "measure", "store", "tables", "figures", "report")
 MOST_FILES = 13
+BY_COMMAND = ("benchmark/commands", "benchmark/library")
+"""Folders with a file for each thing that one can do."""
 MOST_HIDDEN_IMPORTS = 14
+HEAVY = ("torch", "matplotlib", "scipy", "pandas")
+"""What takes long to import. Help does without it."""
 
 
 def module_name(path: Path) -> str:
@@ -138,18 +143,23 @@ def test_no_torch_where_results_are_only_read(package: str) -> None:
 
 
 def test_few_imports_are_hidden_in_functions() -> None:
-    """Only where they keep torch, or matplotlib, off the start path."""
+    """Only where they keep what takes long to import off the start path. Each command has one, of the library."""
     at_the_top = edges(hidden=False)
     graph = networkx.DiGraph(at_the_top)
     heavy = {
-        name
-        for name, path in MODULES.items()
-        if {each.split(".")[0] for each in imports(path)} & {"torch", "matplotlib"}
+        name for name, path in MODULES.items() if {each.split(".")[0] for each in imports(path)} & {*HEAVY, "methods"}
     }
     hidden = edges() - at_the_top
     idle = [f"{s} -> {t}" for s, t in hidden if not ({t} | networkx.descendants(graph, t)) & heavy]
     assert not idle
-    assert len(hidden) <= MOST_HIDDEN_IMPORTS, sorted(hidden)
+    others = sorted(edge for edge in hidden if (package_of(edge[0]), package_of(edge[1])) != ("commands", "library"))
+    assert len(others) <= MOST_HIDDEN_IMPORTS, others
+
+
+def test_arguments_end_where_commands_do() -> None:
+    """What lies below them takes values."""
+    names = {name for name, path in MODULES.items() if "argparse" in imports(path)}
+    assert {package_of(name) for name in names} == {"commands", "cli"}
 
 
 def test_no_command_imports_another() -> None:
@@ -160,7 +170,7 @@ def test_no_command_imports_another() -> None:
 def test_a_folder_can_be_seen_at_a_glance() -> None:
     folders = {path.parent for path in CORE}
     sizes = {str(folder.relative_to(ROOT)): len(list(folder.glob("[a-z]*.py"))) for folder in folders}
-    assert not {name: size for name, size in sizes.items() if size > MOST_FILES and name != "benchmark/commands"}
+    assert not {name: size for name, size in sizes.items() if size > MOST_FILES and name not in BY_COMMAND}
 
 
 def test_tests_lie_in_the_folders_of_what_they_test() -> None:
@@ -198,7 +208,11 @@ def test_the_way_of_a_run_names_what_is_there() -> None:
 
 
 def test_the_core_never_imports_a_method() -> None:
-    assert [path for path in CORE if any(name.split(".")[0] == "methods" for name in imports(path))] == [DOOR]
+    """Only the library, which programs call without bringing any, looks for them, and in one place."""
+    importing = [
+        name for name, path in MODULES.items() if any(each.split(".")[0] == "methods" for each in imports(path))
+    ]
+    assert importing == ["benchmark.library.registry"]
 
 
 def test_messages_name_the_program_that_was_called() -> None:
@@ -223,17 +237,30 @@ def test_the_core_names_no_method() -> None:
     assert [path for path in CORE if pattern.search(path.read_text())] == [DOOR]
 
 
-@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["tables", "--help"]])
-def test_help_does_without_torch(command: list[str]) -> None:
+def loaded_by_help(*words: str) -> tuple[str, list[str]]:
+    """The help of a command, and what it imports of all that takes long to import."""
     script = (
         "import sys, runpy; sys.argv = ['run_all.py', *sys.argv[1:]]\n"
         "try: runpy.run_path('run_all.py', run_name='__main__')\n"
         "except SystemExit: pass\n"
-        "sys.exit('torch' in sys.modules)"
+        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
     )
-    result = subprocess.run([sys.executable, "-c", script, *command], cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0
-    assert "usage" in result.stdout
+    result = subprocess.run([sys.executable, "-c", script, *words, "--help"], cwd=ROOT, capture_output=True, text=True)
+    return result.stdout, ast.literal_eval(result.stderr)
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_imports_nothing_that_takes_long(command: str) -> None:
+    """Every command's parser is made for the help of any."""
+    text, loaded = loaded_by_help(*filter(None, [command]))
+    assert "usage" in text
+    assert not loaded
+
+
+def test_asking_for_something_costs_nothing() -> None:
+    """The options of the library can be made, and refused, without numpy."""
+    script = "import sys, benchmark.library.options; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT).returncode == 0
 
 
 def functions() -> list[tuple[str, int]]:

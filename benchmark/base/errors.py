@@ -1,5 +1,7 @@
 """Errors that the suite raises: mistakes of the user, and what a machine can lack."""
 
+from typing import Any
+
 
 class UserError(Exception):
     """Bad input: shown as one line with exit code 2, never as a traceback."""
@@ -21,6 +23,9 @@ class MissingData(UserError):
 
 class Unreachable(Exception):
     """The URL of the results does not answer. New results stay on this disk until it does."""
+
+    outcome: Any = None
+    """What was done before, for those who would show it."""
 
 
 class NoRoom(Exception):

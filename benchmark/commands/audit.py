@@ -2,9 +2,6 @@
 
 import argparse
 
-from benchmark.paper.audit import audit
-from benchmark.tables import render
-
 HELP = "check the published tables against themselves"
 
 
@@ -12,9 +9,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add nothing: there is nothing to choose."""
 
 
-def run(arguments: argparse.Namespace, make_registry: object) -> int:
-    sheets, findings = audit()
-    print(render.markdown(sheets))
-    print(f"{len(findings)} inconsistencies:\n")
-    print("\n".join(f"- {finding.table}: {finding.what}" for finding in findings))
+def run(arguments: argparse.Namespace) -> int:
+    from benchmark.library.audit import audit_paper
+
+    print(audit_paper().text())
     return 0

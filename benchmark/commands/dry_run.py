@@ -1,16 +1,12 @@
 """The options of --dry-run, for every command that has it."""
 
 import argparse
-import re
-from collections.abc import Sequence
 
 from benchmark.base.errors import UserError
 from benchmark.base.limits import Within, read_number, shown
-from benchmark.base.names import canonical, match_name
 from benchmark.commands.options import Arguments, refusing
-from benchmark.launch.placement import Device
+from benchmark.library.options import device_counts
 
-MOST_DEVICES = 1000
 NEEDS = {"dry_run": ("json", "probe", "cluster", "step_seconds", "speed", "price"), "cluster": ("speed", "price")}
 """Options without which others mean nothing."""
 
@@ -29,7 +25,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="with --dry-run: print the plan as JSON")
     group.add_argument(
         "--cluster",
-        type=device_counts,
+        type=refusing(device_counts),
         metavar="DEVICES",
         help='with --dry-run: simulate the run on these devices, e.g. "8xA100" or "8xA100,4xL4", and draw it',
     )
@@ -55,49 +51,10 @@ def add_pairs(parser: Arguments, flag: str, metavar: str, limit: Within, text: s
     parser.add_argument(flag, nargs="+", type=read, default=[], metavar=metavar, help=text)
 
 
-@refusing
-def device_counts(text: str) -> list[tuple[int, str]]:
-    """Return how many devices of which name are meant by a text such as `8xA100,4xL4`."""
-    parts = [re.fullmatch(r"\s*([1-9][0-9]{0,8})\s*[x×]\s*(\w[\w.+ -]*?)\s*", part) for part in text.split(",")]
-    found = [(int(part[1]), part[2]) for part in parts if part]
-    if len(found) < len(parts) or sum(count for count, _ in found) > MOST_DEVICES:
-        expected = f"up to {MOST_DEVICES} devices such as 8xA100 or 8xA100,4xL4"
-        raise ValueError(f"expected {expected}, got {shown(text)}")
-    return found
-
-
 def check_plan(arguments: argparse.Namespace) -> None:
-    """Refuse options of a plan that is not asked for, and devices that cannot be simulated."""
+    """Refuse options of a plan that is not asked for."""
     for owner, names in NEEDS.items():
         for name in names:
             if getattr(arguments, name) and not getattr(arguments, owner):
                 option, needed = (f"--{each.replace('_', '-')}" for each in (name, owner))
                 raise UserError(f"{option} needs {needed}; add {needed}, or leave out {option}")
-    if arguments.cluster:
-        simulated_devices(arguments)
-        if arguments.gpus_per_job > 1:
-            raise UserError("--cluster simulates jobs that take one device or a part of it; leave out --gpus-per-job")
-
-
-def simulated_devices(arguments: argparse.Namespace) -> list[Device]:
-    """Return the devices of --cluster, one by one. Refuse prices for only some of them."""
-    names = list(dict.fromkeys(name for _, name in arguments.cluster))
-    speeds, prices = (by_name(getattr(arguments, option), names, option) for option in ("speed", "price"))
-    lacking = [name for name in names if prices and name not in prices]
-    if lacking:
-        raise UserError(
-            f"--price has no price for {lacking[0]}; add {lacking[0]}=PRICE to --price, or leave out --price"
-        )
-    return [
-        Device(name, speeds.get(name, 1.0), prices.get(name)) for count, name in arguments.cluster for _ in range(count)
-    ]
-
-
-def by_name(pairs: Sequence[tuple[str, float]], known: Sequence[str], option: str) -> dict[str, float]:
-    return {match_name(name, known, f"device of --{option}:"): value for name, value in pairs}
-
-
-def needs_data(task: str, arguments: argparse.Namespace) -> bool:
-    """Tell whether a task's images must be there. A plan does without them, unless it measures steps on them."""
-    given = {canonical(name) for name, _ in arguments.step_seconds}
-    return not arguments.dry_run or (arguments.probe and canonical(task) not in given)

@@ -1,16 +1,9 @@
 """`explain`: the seeds, values, jobs and commit behind a cell of a table, and the test behind its marker."""
 
 import argparse
-from dataclasses import replace
-from pathlib import Path
 
-from benchmark.base.names import canonical, match_name
-from benchmark.commands.options import add_results, add_test_options, asked_settings, coverage, no_results
-from benchmark.measure.labels import labels_named
-from benchmark.store.manifest import with_every_run
-from benchmark.store.store import Store
-from benchmark.tables.build import pick_reference
-from benchmark.tables.explain import explain
+from benchmark.commands.options import add_results, add_test_options, coverage, make_options
+from benchmark.library.options import ExplainOptions
 
 HELP = "where a cell of a table comes from"
 
@@ -24,18 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_test_options(parser)
 
 
-def run(arguments: argparse.Namespace, make_registry: object) -> int:
-    store = Store(arguments.results)
-    manifests = {manifest.name: manifest for manifest in store.manifests()}
-    manifests |= {f"paper/{manifest.name}": manifest for manifest in store.paper_manifests()}
-    if not manifests:
-        raise no_results(arguments.results)
-    stem = arguments.task if arguments.task.startswith("paper/") else Path(arguments.task).stem
-    named = manifests[match_name(stem, manifests, "task in this results folder:")]
-    manifest = asked_settings(arguments).applied_to(named)
-    if not labels_named(canonical(arguments.method), manifest.owners) and not manifest.columns:
-        manifest = with_every_run(manifest, store.paper_manifests())
-    labels = [*manifest.owners, *manifest.columns]
-    manifest = replace(manifest, reference=pick_reference(arguments.reference, manifest.reference, labels))
-    print(explain(manifest, arguments.method, arguments.coverage, store))
+def run(arguments: argparse.Namespace) -> int:
+    from benchmark.library.explain import explain_cell
+
+    print(explain_cell(make_options(ExplainOptions, arguments)))
     return 0

@@ -7,11 +7,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from benchmark.commands.options import MakeRegistry, add_plugins
-from benchmark.config.load import load_task, task_names
-from benchmark.measure.catalogue import POST_HOC
-from benchmark.measure.scores import TITLES
-from benchmark.paper.table_files import load_tables
+from benchmark.commands.options import add_plugins
 
 HELP = "methods, tasks, published tables and scores"
 WIDTH = 100
@@ -22,29 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plugins(parser)
 
 
-def run(arguments: argparse.Namespace, make_registry: MakeRegistry) -> int:
-    methods = make_registry(arguments.plugin)
-    found = [(label, name, methods.get(name)) for name in methods.names() for label in methods.get(name).labels]
-    listing: dict[str, list[dict[str, Any]]] = {
-        "methods": [
-            {
-                "label": label,
-                "file": name,
-                "settings": " ".join(f"{field}={value}" for field, value in method.labels[label].items()),
-                "title": method.title,
-                "reference": method.reference,
-            }
-            for label, name, method in found
-        ],
-        "tasks": [{"task": name, "title": load_task(name).title} for name in task_names()],
-        "published tables": [
-            {"table": table.name, "task": table.task, "title": table.title} for table in load_tables(["all"])
-        ],
-        "scores": [
-            {"score": name, "read from": "any method" if name in POST_HOC else "its own method", "title": title}
-            for name, title in TITLES.items()
-        ],
-    }
+def run(arguments: argparse.Namespace) -> int:
+    from benchmark.library.listing import list_names
+
+    listing = list_names(arguments.plugin)
     if arguments.json:
         print(json.dumps(listing, indent=1))
     else:

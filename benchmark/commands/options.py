@@ -1,31 +1,43 @@
-"""Options and checks that several commands share."""
+"""Options that several commands share, and the way from parsed arguments to an options value."""
 
 import argparse
-import os
-from collections.abc import Callable, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from benchmark.base.errors import UserError
+from benchmark.base.errors import Unreachable, UserError
 from benchmark.base.limits import Within, read_number
-from benchmark.base.names import match_name
-from benchmark.base.program import program
-from benchmark.config.task import check_coverages
-from benchmark.data.cache import Folders
-from benchmark.measure.catalogue import POST_HOC
-from benchmark.store.manifest import TableSettings
-from benchmark.store.mirror import folder_or_url
+from benchmark.library.options import CACHE_VARIABLE, DATA_VARIABLE, DDOF, DECIMALS, Options, read_coverage
 
-if TYPE_CHECKING:
-    from benchmark.jobs.job import Methods
-
-MakeRegistry = Callable[[Sequence[Path]], "Methods"]
-"""Brings in the methods, with a user's own files. The core does not know them, and help does without them."""
 T = TypeVar("T")
+Asked = TypeVar("Asked", bound=Options)
 Arguments = argparse.ArgumentParser | argparse._ArgumentGroup
 """Where options are added: a command, or a group of its options."""
-PER_CENT = Within(0, 100, "it is a share of all images")
-DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
+
+
+def make_options(kind: type[Asked], arguments: argparse.Namespace) -> Asked:
+    """Return the options value of a command: each field is the argument of the same name."""
+    return kind(**{field.name: getattr(arguments, field.name) for field in fields(kind)})  # type: ignore[arg-type]
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal; None where the output goes to a file or another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+@contextmanager
+def shown_despite_outage(show: Callable[[Any], None]) -> Iterator[None]:
+    """Show what was done in the block before results could not be copied to their URL."""
+    try:
+        yield
+    except Unreachable as error:
+        if error.outcome is not None:
+            show(error.outcome)
+        raise
 
 
 def refusing(read: Callable[[str], T]) -> Callable[[str], T]:
@@ -45,18 +57,8 @@ def whole(limit: Within) -> Callable[[str], int]:
     return refusing(lambda text: int(read_number(text, int, limit)))
 
 
-@refusing
-def coverage(text: str) -> float:
-    """Return a coverage in per cent."""
-    number = float(read_number(text, float, PER_CENT))
-    check_coverages([number])
-    return number
-
-
-@refusing
-def score_name(text: str) -> str:
-    """Return the score that is meant, one of those that any method can be read with."""
-    return match_name(text, POST_HOC, "score")
+coverage = refusing(read_coverage)
+"""A type for argparse: a coverage in per cent."""
 
 
 def add_count(parser: Arguments, flag: str, limit: Within, text: str, default: int | None = None) -> None:
@@ -88,15 +90,10 @@ def add_selection(parser: Arguments) -> None:
 def add_results(parser: Arguments) -> None:
     parser.add_argument(
         "--results",
-        type=folder_or_url,
-        default=Path("results"),
+        default="results",
         metavar="DIR",
         help="where records and tables lie (default: results/): a folder, or a URL such as s3://BUCKET/FOLDER",
     )
-
-
-def no_results(results: Path) -> UserError:
-    return UserError(f"no results in '{results}'; make some with: {program()} --results DIR")
 
 
 def add_table_options(parser: Arguments) -> None:
@@ -108,12 +105,12 @@ def add_table_options(parser: Arguments) -> None:
     parser.add_argument("--transpose", action="store_const", const=True, help="tables with a row for each method")
     parser.add_argument(
         "--ddof",
-        type=whole(Within(0, 1, "a sample has one degree of freedom less, and no more")),
+        type=whole(DDOF),
         metavar="0|1",
         help="standard deviation to print: 0 divides by n (population, default), 1 divides by n − 1 (sample)",
     )
     decimals = "decimals of percentages, 0 to 6 (default: 2); the printed numbers decide what is best, and the ranks"
-    add_count(parser, "--decimals", Within(0, 6, "no test set tells more apart"), decimals)
+    add_count(parser, "--decimals", DECIMALS, decimals)
 
 
 def add_reference(parser: Arguments) -> None:
@@ -124,7 +121,7 @@ def add_reference(parser: Arguments) -> None:
 
 def add_scores(parser: Arguments) -> None:
     scores = "also rank the images of every method by these confidence scores (see: list); this needs no training"
-    add_list(parser, "--scores", "SCORE", scores, score_name)
+    add_list(parser, "--scores", "SCORE", scores)
 
 
 def add_test_options(parser: Arguments) -> None:
@@ -185,24 +182,3 @@ def add_speed(parser: argparse.ArgumentParser) -> None:
         "--amp", choices=["off", "bf16", "fp16"], help="half precision inside the network (default: off)"
     )
     group.add_argument("--compile", action=switch, help="compile the network with torch.compile (default: off)")
-
-
-def speed_settings(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the options of `add_speed` as --set would have them."""
-    values = {name: getattr(arguments, name) for name in ("channels_last", "amp", "compile")}
-    return tuple(f"{name}={value}" for name, value in values.items() if value is not None)
-
-
-def folders_of(arguments: argparse.Namespace) -> Folders:
-    """Return the folders of data sets and of decoded images: as asked for, by environment variable, or data/."""
-    data = arguments.data_dir or Path(os.environ.get(DATA_VARIABLE) or "data")
-    cache = arguments.cache_dir or Path(os.environ.get(CACHE_VARIABLE) or data / "cache")
-    return Folders(data.resolve(), cache.resolve())
-
-
-def asked_settings(arguments: argparse.Namespace) -> TableSettings:
-    """Return the table settings that the command line names."""
-    scores = getattr(arguments, "scores", None)
-    names = ("test", "holm", "threshold", "transpose", "ddof", "decimals")
-    asked = {name: getattr(arguments, name, None) for name in names}
-    return TableSettings(scores=None if scores is None else tuple(scores), **asked)

@@ -1,31 +1,38 @@
-"""The options of commands that train, and what such a command does once its suites are made."""
+"""The options of commands that train, and what such a command prints."""
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from benchmark.base.files import say
-from benchmark.base.limits import Within
 from benchmark.base.signals import EXIT_INTERRUPTED
-from benchmark.base.units import bytes_from_text, counted
-from benchmark.commands.dry_run import add_plan, needs_data, simulated_devices
-from benchmark.commands.options import Arguments, add_count, add_speed, folders_of, refusing, speed_settings
-from benchmark.jobs.suite import Suite, in_line
-from benchmark.paper.assemble import MAKERS
-from benchmark.report.update import make_parts, try_report
-from benchmark.store.manifest import Manifest
-from benchmark.store.store import Store
-from benchmark.tables.render.write import write_paper_table, write_tables
+from benchmark.base.units import bytes_from_text
+from benchmark.commands.dry_run import add_plan
+from benchmark.commands.options import (
+    Arguments,
+    add_count,
+    add_speed,
+    make_options,
+    refusing,
+    shown_despite_outage,
+    terminal_width,
+)
+from benchmark.library.options import (
+    GPUS_PER_JOB,
+    JOBS_PER_DEVICE,
+    MAX_STEPS,
+    RETRIES,
+    WORKERS,
+    PlanOptions,
+    TrainingOptions,
+)
 
 if TYPE_CHECKING:
-    from benchmark.jobs.job import Methods
-    from benchmark.launch.suites import SuiteMaker
+    from benchmark.forecast.dry_run import Plan
+    from benchmark.library.training import Trained
 
-WRITERS = {"task": write_tables, "paper": write_paper_table}
+Asked = TypeVar("Asked", bound=TrainingOptions)
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +43,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     add_keeping(parser.add_argument_group("what is kept"))
     group = parser.add_argument_group("how the run goes")
     again = "how many times to restart a job after its process died, e.g. for lack of memory (default: 1)"
-    add_count(group, "--retries", Within(0, 100, "a job that dies more often will not finish"), again, default=1)
+    add_count(group, "--retries", RETRIES, again, default=1)
     group.add_argument(
         "--redo-stale",
         action="store_true",
@@ -46,7 +53,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     add_count(
         group,
         "--max-steps",
-        Within(1, 10**6, "it is for a try; leave it out to train"),
+        MAX_STEPS,
         "try a configuration: only N steps and N evaluation batches of each job, and one seed unless you name some; "
         "the results enter no table",
         default=0,
@@ -69,7 +76,7 @@ def add_placing(parser: Arguments) -> None:
     add_count(
         parser,
         "--workers",
-        Within(0, 1024, "no machine can run more processes"),
+        WORKERS,
         "how many jobs run at a time, each in its own process (default: one per GPU, or one per core); 0 runs them "
         "one after the other in this process, for a debugger; results do not depend on it",
     )
@@ -82,11 +89,11 @@ def add_placing(parser: Arguments) -> None:
         "this machine's cluster; ray://HOST:10001: another one); results do not depend on it (see docs/cluster.md)",
     )
     share = "jobs that share a GPU, where one is too small to fill it (default: 1)"
-    add_count(parser, "--jobs-per-device", Within(1, 64, "no GPU can run more processes"), share, default=1)
+    add_count(parser, "--jobs-per-device", JOBS_PER_DEVICE, share, default=1)
     add_count(
         parser,
         "--gpus-per-job",
-        Within(1, 64, "no machine has more GPUs"),
+        GPUS_PER_JOB,
         "train each job on N GPUs (on the CPU: in N processes); batch and learning rate stay those of the task "
         "(default: 1)",
         default=1,
@@ -114,82 +121,30 @@ def add_keeping(parser: Arguments) -> None:
     )
 
 
-def suite_maker(arguments: argparse.Namespace, methods: "Methods", seeds: Sequence[int]) -> "SuiteMaker":
-    """Return what makes the suites of a command, from its options."""
-    from benchmark.launch.suites import SuiteMaker
-
-    return SuiteMaker(
-        methods,
-        folders_of(arguments),
-        "cpu" if arguments.ray else arguments.device,  # a cluster's machines are their own
-        tuple(getattr(arguments, "set", ())),
-        speed_settings(arguments),
-        tuple(seeds),
-        arguments.max_steps,
-        lambda task: needs_data(task.name, arguments),
-        arguments.quiet,
-    )
-
-
 def plan_or_train(
-    suites: Sequence[Suite],
-    store: Store,
+    options: Asked,
     arguments: argparse.Namespace,
-    methods: "Methods",
-    *,
-    noting: AbstractContextManager[Any],
-    finish: Callable[[], None],
+    plan: "Callable[[Asked, PlanOptions], Plan]",
+    train: "Callable[[Asked], Trained]",
 ) -> int:
-    """Show the plan of some suites, or train what is missing of them; return the exit code.
-
-    `noting` writes down what is asked for, before and perhaps after the training. `finish` shows the results. Neither
-    is called where only a few steps are tried.
-    """
-    from benchmark.forecast.long_plans import long_plan_warnings
-    from benchmark.launch.grid import Grid, GridOptions, check_writable, devices_for
+    """Show the plan of some options, or train what they ask for and show its tables; return the exit code."""
+    from benchmark.library.training import JobsFailed
 
     if arguments.dry_run:
-        return show_plan(suites, store, arguments, methods)
-    options = GridOptions(**{field.name: getattr(arguments, field.name) for field in fields(GridOptions)})
-    devices = devices_for(suites, options, methods)
-    check_writable(store, options)
-    jobs = in_line(job for suite in suites for job in suite.jobs())
-    grid = Grid(jobs, store, folders_of(arguments), methods, devices, options)
-    is_try = bool(options.max_steps)
-    with nullcontext() if is_try else noting:
-        grid.prepare()
-        if devices and not (is_try or options.quiet):
-            for line in long_plan_warnings(suites, store, devices, share=options.share_warmups):
-                say(line)
-        failures = grid.run()
-    if is_try:
-        print(f"tried {counted(options.max_steps, 'step')} of each job; nothing is tabulated")
-    else:
-        finish()
-    for line in failures:
-        say(line)
-    return 1 if failures else 0
+        planned = plan(options, make_options(PlanOptions, arguments))
+        print(json.dumps(planned.described, indent=1) if arguments.json else planned.text())
+        return EXIT_INTERRUPTED if planned.cut_short else 0
 
+    def show(trained: "Trained") -> None:
+        if options.max_steps or not options.quiet:
+            print(f"{trained.text(terminal_width())}{trained.remark}", flush=True)
+        for line in trained.failures:
+            say(line)
 
-def show_plan(suites: Sequence[Suite], store: Store, arguments: argparse.Namespace, methods: "Methods") -> int:
-    """Print the plan of some suites; return the exit code."""
-    from benchmark.forecast.dry_run import PlanOptions, make_plan
-
-    options = PlanOptions(
-        arguments.device,
-        arguments.probe,
-        dict(arguments.step_seconds),
-        simulated_devices(arguments) if arguments.cluster else (),
-        arguments.jobs_per_device,
-        arguments.share_warmups,
-    )
-    plan = make_plan(suites, store, options, methods, folders_of(arguments))
-    print(json.dumps(plan.described, indent=1) if arguments.json else plan.text())
-    return EXIT_INTERRUPTED if plan.cut_short else 0
-
-
-def write_results(kind: str, manifests: Sequence[Manifest], store: Store, *, show: bool) -> tuple[list[Path], str]:
-    """Write the tables of some manifests, and the page. Return the files of the tables, and a line about the page."""
-    shown = [MAKERS[kind](manifest, store) for manifest in manifests]
-    paths = [path for each in shown for path in WRITERS[kind](each, store.root, show=show)]
-    return paths, try_report(store, MAKERS, make_parts(kind, manifests, shown, store))
+    try:
+        with shown_despite_outage(show):
+            show(train(options))
+    except JobsFailed as failed:
+        show(failed.trained)
+        return 1
+    return 0

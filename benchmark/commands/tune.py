@@ -5,8 +5,8 @@ import argparse
 from benchmark.base.limits import SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
-from benchmark.commands.training import add_training, plan_or_train, suite_maker
-from benchmark.store.store import Store
+from benchmark.commands.training import add_training, plan_or_train
+from benchmark.library.options import TuneOptions
 
 HELP = "search the settings of a method on held-out training images"
 
@@ -31,19 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
 
 
-def run(arguments: argparse.Namespace, make_registry: options.MakeRegistry) -> int:
-    from benchmark.launch.suites import search_suite
-    from benchmark.tune.ledger_files import LedgerFiles
+def run(arguments: argparse.Namespace) -> int:
+    from benchmark.library.tune import plan_trials, train_trials
 
     check_plan(arguments)
-    methods, store = make_registry(arguments.plugin), Store(arguments.results)
-    maker = suite_maker(arguments, methods, range(arguments.seeds))
-    search = search_suite(arguments.task, arguments.method, arguments.grid, maker, store)
-    files = LedgerFiles(store, search.suite.task, arguments.task, search.label)
-    trials = files.kept(search.tried, methods, search.split, arguments.seeds)
-
-    def finish() -> None:
-        if not arguments.quiet:
-            print(files.text(arguments.plugin))
-
-    return plan_or_train([search.suite], store, arguments, methods, noting=trials, finish=finish)
+    return plan_or_train(options.make_options(TuneOptions, arguments), arguments, plan_trials, train_trials)

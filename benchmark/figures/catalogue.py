@@ -1,6 +1,7 @@
 """List all figures and write them. A figure that cannot be drawn says why, and the others are still drawn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -21,38 +22,43 @@ OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
 }
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The files of a figure, and the caption of a plain one, which does not stand below it; or why there is none."""
+
+    name: str
+    paths: tuple[Path, ...] = ()
+    caption: str = ""
+    reason: str = ""
+
+    def text(self) -> str:
+        lines = [*map(str, self.paths), *filter(None, [self.caption])]
+        return f"no {self.name}: {self.reason}" if self.reason else "\n".join(lines)
+
+
 def write_task_figures(
     manifest: Manifest, store: Store, folder: Path | None = None, *, plain: bool = False
-) -> list[Path]:
+) -> Iterator[Drawn]:
+    """Write the figures of a task one by one, and yield what became of each."""
     runs = load_runs(manifest, store, plain=plain)
-    return [path for name, draw in OF_A_TASK.items() for path in write_figure(draw, runs, name, folder)]
+    return (write_figure(draw, runs, name, folder) for name, draw in OF_A_TASK.items())
 
 
 def write_published_figures(
     manifests: Sequence[Manifest], store: Store, folder: Path | None = None, *, plain: bool = False
-) -> list[Path]:
-    """Write the figures of published tables that vary one setting; return their paths."""
-    return [
-        path
-        for manifest in manifests
-        for path in write_figure(sensitivity.draw, load_runs(manifest, store, plain=plain), "sensitivity", folder)
-    ]
+) -> Iterator[Drawn]:
+    """Write the figures of published tables that vary one setting, and yield what became of each."""
+    for manifest in manifests:
+        yield write_figure(sensitivity.draw, load_runs(manifest, store, plain=plain), "sensitivity", folder)
 
 
-def write_figure(
-    draw: Callable[[Runs], Figure], runs: Runs, figure_name: str, folder: Path | None = None
-) -> list[Path]:
-    """Write the files of a figure and print their paths, or print why it cannot be drawn.
-
-    The caption of a plain figure, which does not stand below it, is printed too.
-    """
+def write_figure(draw: Callable[[Runs], Figure], runs: Runs, figure_name: str, folder: Path | None = None) -> Drawn:
+    """Write the files of a figure; return where they are, or why it cannot be drawn."""
     name = f"{runs.manifest.name}-{figure_name}"
     try:
         with house_style():
             figure = draw(runs)
             paths = save(figure, (folder or runs.store.root) / "figures", name)
     except NotDrawn as reason:
-        print(f"no {name}: {reason}")
-        return []
-    print(*paths, *filter(None, [figure.get_label()]), sep="\n", flush=True)
-    return paths
+        return Drawn(name, reason=str(reason))
+    return Drawn(name, tuple(paths), str(figure.get_label()))

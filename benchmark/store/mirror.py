@@ -3,7 +3,6 @@
 Every command works on the copy. There are no locks at a URL: one command at a time may write there.
 """
 
-import argparse
 import hashlib
 import os
 import re
@@ -20,8 +19,6 @@ from benchmark.base.files import read_if_there, read_json, say, write_atomically
 from benchmark.store.store import RECORD
 
 NOTES, PROBE = ".mirror.json", ".probe"
-PLACES = ("results", "old", "new")
-"""Arguments of commands that may be URLs."""
 PAUSES = (1.0, 4.0)
 """Seconds to wait before the second and the third try."""
 
@@ -189,27 +186,53 @@ def make_folder(system: Any, path: str) -> None:
         system.makedirs(system._parent(path), exist_ok=True)
 
 
-@contextmanager
-def mirrored(arguments: argparse.Namespace) -> Iterator[None]:
-    """Replace URLs in the arguments by copies on this disk; at any end, copy what is new to the URL."""
-    urls = {name: getattr(arguments, name, None) for name in PLACES}
-    mirrors = {name: Mirror(url, local_copy(url)) for name, url in urls.items() if isinstance(url, str)}
-    for name, mirror in mirrors.items():
-        try:
-            mirror.pull()
-        except Unreachable as error:
-            raise UserError(f"{error}; check the address and the credentials in the environment") from None
-        setattr(arguments, name, mirror.local)
-    arguments.mirror = mirrors.get("results")
+def mirror_of(place: Path | str) -> Mirror | None:
+    """Return the mirror of a place that is a URL, with all that is new there on this disk; None of a folder."""
+    place = folder_or_url(str(place))
+    if isinstance(place, Path):
+        return None
+    mirror = Mirror(place, local_copy(place))
     try:
-        yield
+        mirror.pull()
+    except Unreachable as error:
+        raise UserError(f"{error}; check the address and the credentials in the environment") from None
+    return mirror
+
+
+def pulled(place: Path | str) -> Path:
+    """Return a folder with the results at a place: its own, or a copy on this disk, for those who only read."""
+    mirror = mirror_of(place)
+    return mirror.local if mirror else Path(place)
+
+
+@dataclass
+class Place:
+    """Where results lie on this disk, and their mirror if that is a copy."""
+
+    folder: Path
+    mirror: Mirror | None = None
+    outcome: Any = None
+    """What was done there: it must not be lost where the copying of it fails."""
+
+
+@contextmanager
+def mirrored(place: Path | str) -> Iterator[Place]:
+    """Yield a place on this disk for results in a folder or at a URL; at any end, copy what is new to the URL."""
+    mirror = mirror_of(place)
+    if mirror is None:
+        yield Place(Path(place))
+        return
+    here = Place(mirror.local, mirror)
+    try:
+        yield here
     finally:
-        if mirror := arguments.mirror:
-            try:
-                mirror.push()
-            except Unreachable as error:
-                kept = f"all results are kept in '{mirror.local}'; run the same command again to upload them"
-                raise Unreachable(f"{error}; {kept}") from None
+        try:
+            mirror.push()
+        except Unreachable as error:
+            kept = f"all results are kept in '{mirror.local}'; run the same command again to upload them"
+            late = Unreachable(f"{error}; {kept}")
+            late.outcome = here.outcome
+            raise late from None
 
 
 def local_copy(url: str) -> Path:

@@ -413,7 +413,6 @@ def test_one_line_and_exit_code_2(
 ) -> None:  # fmt: skip
     import re
 
-    from benchmark.__main__ import make_registry
     from benchmark.cli import main
 
     def no_network(*_: object, **__: object) -> None:
@@ -433,7 +432,7 @@ def test_one_line_and_exit_code_2(
     words = [re.sub(r"\{(.+?)\}", lambda m: str(made[m[1]]), word) for word in arguments]
     if "--datasets" not in words and (not words or words[0].startswith("-")):
         words = ["--datasets", str(made["tiny.toml"]), *words]
-    code = main(words, make_registry)
+    code = main(words)
     out, said = capsys.readouterr()
     err = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("caching "))
     assert code == 2, (code, out, err)
@@ -463,9 +462,8 @@ def test_too_little_memory_to_load_torch_is_one_line() -> None:
 
 
 def test_underscores_in_flags_are_dashes(made: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    from benchmark.__main__ import make_registry
     from benchmark.cli import main
 
     arguments = ["--datasets", str(made["tiny.toml"]), "--dry_run", "--data_dir=x_y", "--seed_list", "3", "7"]
-    assert main(arguments, make_registry) == 0
+    assert main(arguments) == 0
     assert "10 jobs" in capsys.readouterr().out

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from benchmark.__main__ import make_registry
 from benchmark.base.errors import UserError
 from benchmark.cli import main, parse
 from benchmark.config.load import load_task, task_names
@@ -126,7 +125,7 @@ def plan_or_refuse(words: list[str], results: Path) -> None:
     """The whole command up to its plan, which leaves nothing behind."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([*words, "--dry-run", "--results", str(results)], make_registry)
+        code = main([*words, "--dry-run", "--results", str(results)])
     assert code in (0, 2)
     if code == 2:
         assert err.getvalue().startswith("error: ")

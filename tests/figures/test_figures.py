@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from benchmark.commands.figures import varies_a_setting
 from benchmark.figures import cost, differences, gain, ranks, risk_coverage, sensitivity, style, tsne
 from benchmark.figures.bound import PANELS
-from benchmark.figures.catalogue import OF_A_TASK, write_figure, write_published_figures, write_task_figures
+from benchmark.figures.catalogue import OF_A_TASK, Drawn, write_figure, write_published_figures, write_task_figures
 from benchmark.figures.runs import load_runs, seeds_text
+from benchmark.library.figures import varies_a_setting
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.statistics import smallest_p
 from benchmark.store.store import PREDICTION, Store, folder_of
@@ -75,10 +76,14 @@ def names(store: Store) -> set[str]:
     return {path.name for path in (store.root / "figures").glob("*")}
 
 
-def write(manifest: dict[str, Any], store: Store, *figures: str) -> None:
+def write(manifest: dict[str, Any], store: Store, *figures: str) -> str:
+    """Write figures, and return what is said of them."""
     runs = load_runs(manifest, store)
-    for name in figures:
-        write_figure(OF_A_TASK[name], runs, name)
+    return "\n".join(write_figure(OF_A_TASK[name], runs, name).text() for name in figures)
+
+
+def written(drawn: Iterable[Drawn]) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for each in drawn for path in each.paths}
 
 
 def column(name: str, **extra: Any) -> Column:
@@ -86,21 +91,21 @@ def column(name: str, **extra: Any) -> Column:
 
 
 def test_every_figure_is_written_with_the_same_bytes_whatever_the_users_settings(store: Store) -> None:
-    before = {path.name: path.read_bytes() for path in write_task_figures(manifest_of(), store)}
+    before = written(write_task_figures(manifest_of(), store))
     assert before.keys() == names(store) == {f"toy-{name}.{end}" for name in OF_A_TASK for end in ("png", "pdf")}
     assert all(content[:4] in (b"\x89PNG", b"%PDF") and len(content) > 3000 for content in before.values())
     with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
-        after = {path.name: path.read_bytes() for path in write_task_figures(manifest_of(), store)}
+        after = written(write_task_figures(manifest_of(), store))
         assert matplotlib.rcParams["font.size"] == 20
     assert before == after
     assert not [name for name, content in after.items() if b"Matplotlib" in content or b"CreationDate" in content]
 
 
-def test_without_runs_every_figure_says_why(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_runs_every_figure_says_why(store: Store) -> None:
     nothing = [{**entry, "job": "other"} for entry in manifest_of()["entries"]]
-    assert write_task_figures(manifest_of(entries=nothing), store) == []
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [f"no toy-{name}" for name in OF_A_TASK]
+    drawn = [*write_task_figures(manifest_of(entries=nothing), store)]
+    assert not any(each.paths for each in drawn)
+    assert [each.text().split(":")[0] for each in drawn] == [f"no toy-{name}" for name in OF_A_TASK]
 
 
 def test_missing_and_diverged_runs_are_left_out(store: Store) -> None:
@@ -117,10 +122,10 @@ def test_missing_and_diverged_runs_are_left_out(store: Store) -> None:
     assert seeds_text(runs.judged) == "mean over 2 to 3 seeds"
 
 
-def test_one_seed_has_no_ranks(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_seed_has_no_ranks(store: Store) -> None:
     entries = [{**entry, "seeds": [0]} for entry in manifest_of()["entries"]]
-    write(manifest_of(entries=entries), store, "ranks", "gain")
-    assert "no toy-ranks: it takes two columns with a value at every coverage, and two seeds" in capsys.readouterr().out
+    said = write(manifest_of(entries=entries), store, "ranks", "gain")
+    assert "no toy-ranks: it takes two columns with a value at every coverage, and two seeds" in said
     assert "toy-gain.png" in names(store)
 
 
@@ -138,7 +143,7 @@ def test_ranks_of_few_seeds_say_what_these_can_show(store: Store, seeds: int) ->
     assert "tell all columns apart" not in text
 
 
-def test_features_that_were_not_kept_name_the_option(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_features_that_were_not_kept_name_the_option(store: Store) -> None:
     """Of the first seed that both have they are drawn; without any the option is named."""
     runs = load_runs(manifest_of(), store)
     (entry,) = [entry for entry in runs.manifest["entries"] if entry["label"] == "Ours"]
@@ -146,8 +151,8 @@ def test_features_that_were_not_kept_name_the_option(store: Store, capsys: pytes
     assert list(tsne.seed_evidence(entry, runs)) == SEEDS[1:]
     for seed in SEEDS:
         store.write_prediction(folder_of("toy", "ours", "id", seed), PREDICTION, evidence(0, features=False))
-    write(manifest_of(), store, "tsne")
-    assert "no toy-tsne: Ours has no stored features; training with --keep-features" in capsys.readouterr().out
+    said = write(manifest_of(), store, "tsne")
+    assert "no toy-tsne: Ours has no stored features; training with --keep-features" in said
 
 
 def test_records_without_memory_or_with_a_single_column(store: Store) -> None:
@@ -273,13 +278,13 @@ def test_a_score_changes_the_line_and_a_plugin_has_a_colour_of_its_name() -> Non
     assert part.label == "Mine"
 
 
-def test_plain_figures_have_no_footer_but_print_it(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_figures_have_no_footer_but_return_it(store: Store) -> None:
     with_footer, without = (load_runs(manifest_of(), store, plain=plain) for plain in (False, True))
     for name, draw in OF_A_TASK.items():
         assert draw(with_footer).texts, name
         assert "toy_data: " not in " ".join(text.get_text() for text in draw(without).texts), name
-    write_figure(ranks.draw, without, "ranks")
-    assert "toy_data: average rank over the table's 2 coverages" in capsys.readouterr().out.splitlines()[-1]
+    drawn = write_figure(ranks.draw, without, "ranks")
+    assert "toy_data: average rank over the table's 2 coverages" in drawn.text().splitlines()[-1]
     assert run_here("figures", "--results", store.root, "--plain", "--methods", "ours", "plain").returncode == 0
 
 
@@ -342,10 +347,10 @@ def test_sensitivity_with_and_without_published_values(store: Store, suffix: str
     reasons = dict.fromkeys(settings, "too small") if suffix else {}
     shown = {"columns": settings, "reference": "q=0.99", "published": "sensitivity_q", "incomparable": reasons}
     table = manifest_of(entries=[*entries, late], name=f"q{suffix}", **shown)
-    paths = write_published_figures([table], store)
+    (drawn,) = write_published_figures([table], store)
     assert varies_a_setting(table)
     assert not varies_a_setting({**table, "name": "celeba"})
-    assert [path.name for path in paths] == [f"q{suffix}-sensitivity.png", f"q{suffix}-sensitivity.pdf"]
+    assert [path.name for path in drawn.paths] == [f"q{suffix}-sensitivity.png", f"q{suffix}-sensitivity.pdf"]
     runs = load_runs(table, store)
     legend = sensitivity.draw(runs).legends
     assert bool(legend) == (not suffix)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from benchmark.commands import tables
 from benchmark.paper.assemble import MAKERS
 from benchmark.report import parts
 from benchmark.report.update import update_report
@@ -29,7 +28,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return assemble(manifest, store)
 
     monkeypatch.setitem(MAKERS, "task", counting)
-    monkeypatch.setattr(tables, "assemble", counting)
     return names
 
 

@@ -7,7 +7,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmark.__main__ import make_registry
 from benchmark.cli import main
 from benchmark.launch.progress import Watcher
 from benchmark.launch.queue import Event
@@ -36,7 +35,7 @@ def record() -> list[tuple[float, str, str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         words = ["--datasets", TASK, "--methods", *LABELS, "--seeds", str(SEEDS), "--workers", str(WORKERS)]
         words += [word for setting in SETTINGS for word in ("--set", setting)]
-        if main([*words, "--results", folder], make_registry):
+        if main([*words, "--results", folder]):
             sys.exit("the run failed")
     return [*rows, (round(time.monotonic() - started, 2), "end", "", "{}")]
 

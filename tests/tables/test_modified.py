@@ -72,7 +72,7 @@ def test_every_place_tells(tmp_path: Path) -> None:
     said = "Modified: epochs = 1 (task file: 20)."
     shown = assemble(manifest, store)
     assert all(said in table.notes for table in (*shown.tables, *shown.statistics))
-    for path in write_tables(shown, store.root, show=False):
+    for path in write_tables(shown, store.root):
         assert "epochs = 1 (task file: 20)" in path.read_text(encoding="utf-8"), path
     assert shown.title == f"{MANIFEST['title']} (modified)"
     assert said in explain(manifest, "ours", 50, store)

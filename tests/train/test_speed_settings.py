@@ -7,13 +7,16 @@ import pytest
 import torch
 
 from benchmark.base.errors import UserError
+from benchmark.cli import parse
+from benchmark.commands.options import make_options
 from benchmark.config.load import load_task
 from benchmark.config.task import NetworkConfig
 from benchmark.data import devices
 from benchmark.data.devices import choose_devices
 from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
-from benchmark.launch.suites import SuiteMaker
+from benchmark.library.options import RunOptions
+from benchmark.library.training import suite_maker
 from benchmark.train.networks import Network, build_network
 from benchmark.train.run_job import Context, run_job
 from methods import Registry
@@ -104,14 +107,8 @@ def test_branched_equals_unbranched_in_half_precision(tiny: Path, tmp_path: Path
 
 
 def planned(*flags: str) -> dict[str, Any]:
-    import argparse
-
-    from benchmark.commands.options import add_speed, speed_settings
-
-    parser = argparse.ArgumentParser()
-    add_speed(parser)
-    maker = SuiteMaker(Registry(), NOWHERE, "cpu", speed=speed_settings(parser.parse_args(flags)))
-    (task,) = maker.read_tasks(["digits"])
+    options = make_options(RunOptions, parse(["run", "--device", "cpu", *flags], ""))
+    (task,) = suite_maker(options, Registry(), (), None).read_tasks(["digits"])
     return {name: getattr(task, name) for name in ("channels_last", "amp", "compile")}
 
 

@@ -1,7 +1,5 @@
-"""Write tables to files, and print them."""
+"""Write tables to files, and as text for a terminal."""
 
-import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,25 +11,17 @@ from benchmark.tables.render import latex
 from benchmark.tables.render.runs_csv import runs_csv
 
 
-def write_tables(shown: Assembled, folder: Path | None, *, show: bool) -> list[Path]:
-    """Write the tables and statistics of one task below a results folder, if there is one; with `show`, print them."""
-    paths = []
-    if folder is not None:
-        paths += write_files(folder / "tables", shown.name, shown.tables)
-        paths += write_files(folder / "tables", f"{shown.name}-statistics", shown.statistics)
-        paths.append(folder / "tables" / f"{shown.name}-runs.csv")
-        write_if_changed(paths[-1], runs_csv(shown.manifest, shown.columns).encode())
-    if show:
-        print_tables(shown)
+def write_tables(shown: Assembled, folder: Path) -> list[Path]:
+    """Write the tables and statistics of one task below a results folder; return the files."""
+    paths = write_files(folder / "tables", shown.name, shown.tables)
+    paths += write_files(folder / "tables", f"{shown.name}-statistics", shown.statistics)
+    paths.append(folder / "tables" / f"{shown.name}-runs.csv")
+    write_if_changed(paths[-1], runs_csv(shown.manifest, shown.columns).encode())
     return paths
 
 
-def write_paper_table(shown: Assembled, folder: Path | None, *, show: bool) -> list[Path]:
+def write_paper_table(shown: Assembled, folder: Path) -> list[Path]:
     """Write a published table in its own form, its companion with the published figures, and the statistics."""
-    if show:
-        print_tables(shown, f"Published and ours: {shown.companion[0].notes[0]}\n")
-    if folder is None:
-        return []
     paths = write_files(folder / "paper", shown.name, shown.tables)
     paths += write_files(folder / "paper", f"{shown.name}-published", shown.companion)
     return paths + write_files(folder / "paper", f"{shown.name}-statistics", shown.statistics)
@@ -46,8 +36,7 @@ def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> lis
     return paths
 
 
-def print_tables(shown: Assembled, end: str = "") -> None:
-    """Print tables at the width of the terminal, or whole where the output goes to a file or another program."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print(f"\n## {shown.title}\n\n{render.markdown(shown.tables, width)}\n{end}", end="")
-    sys.stdout.flush()
+def tables_text(shown: Assembled, width: int | None = None) -> str:
+    """Return tables as text for a terminal of this width; whole for a file or another program."""
+    end = f"Published and ours: {shown.companion[0].notes[0]}\n" if shown.companion else ""
+    return f"\n## {shown.title}\n\n{render.markdown(shown.tables, width)}\n{end}"

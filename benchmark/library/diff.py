@@ -1,0 +1,61 @@
+"""Find which results moved (changed) between two folders."""
+
+from dataclasses import dataclass
+
+from benchmark.base.errors import UserError
+from benchmark.base.units import counted
+from benchmark.library.options import DiffOptions
+from benchmark.measure.statistics import LEVEL
+from benchmark.store.mirror import pulled
+from benchmark.store.store import Store
+from benchmark.tables.diff import MARGIN, compare_folders
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What moved between two results folders, and how much was compared."""
+
+    moved: tuple[str, ...]
+    notes: tuple[str, ...]
+    equal: int
+    """Runs of the same job that are equal to the bit."""
+    changed: int
+    rounded: int
+    """Runs that are not equal, but were made elsewhere: their cells are compared instead."""
+    cells: int
+    """Cells of other jobs or machines."""
+
+    def text(self) -> str:
+        total = self.equal + self.changed + self.rounded
+        lines = [f"{self.equal} of {counted(total, 'run')} of the same job are equal to the bit."]
+        if self.rounded:
+            lines.append(
+                f"{self.rounded} more are not equal, but were made with another kind of processor, version of torch or "
+                "number of threads: their cells are compared instead."
+            )
+        lines.append(
+            f"{counted(self.cells, 'cell')} of other jobs or machines compared. A cell moved if its mean changed "
+            f"by more than {MARGIN:g} points and Welch's test is significant (level {LEVEL:g}, Holm's "
+            "correction over all)."
+        )
+        lines += [f"note: {line}" for line in self.notes]
+        lines += [f"moved: {line}" for line in self.moved]
+        return "\n".join([*lines, f"{len(self.moved)} moved" if self.moved else "nothing moved"])
+
+
+def compare_results(options: DiffOptions) -> Comparison:
+    """Compare two results folders: equal jobs to the bit, others beyond chance and a margin."""
+    stores = [Store(pulled(place)) for place in (options.old, options.new)]
+    for store in stores:
+        if not store.manifests() and not store.paper_manifests():
+            raise UserError(f"no results in '{store.root}'; expected a folder that --results made")
+    found = compare_folders(*stores)
+    gone = () if options.part else (f"{what}: gone" for what in found.gone)
+    return Comparison(
+        moved=(*gone, *found.moved),
+        notes=tuple(found.notes),
+        equal=found.count_runs("equal"),
+        changed=found.count_runs("changed"),
+        rounded=found.count_runs("rounded"),
+        cells=len(found.tested),
+    )

@@ -1,0 +1,144 @@
+"""Train what is missing of a grid of tasks, methods and seeds, then write its tables."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from benchmark.base.errors import UserError
+from benchmark.base.files import Damaged
+from benchmark.base.names import unknown_name
+from benchmark.forecast.dry_run import Plan
+from benchmark.jobs.suite import manifest_of
+from benchmark.launch.suites import Wanted, task_suites
+from benchmark.library.options import PlanOptions, RunOptions, device_counts
+from benchmark.library.registry import load_methods
+from benchmark.library.results import Results, load_results
+from benchmark.library.settings import asked_settings
+from benchmark.library.tables import Tables
+from benchmark.library.training import Request, Trained, plan, suite_maker, train, write_results
+from benchmark.store.manifest import Manifest, with_earlier
+from benchmark.store.store import Store
+
+DEFAULT_TASKS = ("digits", "gaussians")
+"""Need no download and finish in minutes."""
+Names = str | PathLike[str] | Iterable[str | PathLike[str]]
+"""One name, or several."""
+
+
+def train_tasks(options: RunOptions) -> Trained:
+    """Train what is missing of a grid, and write its tables. Raise JobsFailed where some jobs have no result."""
+    return train(options, request_tasks)
+
+
+def plan_tasks(options: RunOptions, ahead: PlanOptions) -> Plan:
+    """Return the plan of a grid. Nothing is trained."""
+    return plan(options, request_tasks, ahead)
+
+
+def request_tasks(options: RunOptions, store: Store, ahead: PlanOptions | None) -> Request:
+    """Return the suites of a grid, and how its manifests and tables are written."""
+    if any(override.strip().startswith("bound.") for override in options.set) and not options.track_bound:
+        raise UserError("--set bound.… needs --track-bound; add --track-bound, or leave out --set bound.…")
+    asked = asked_settings(options)
+    methods = load_methods(options.plugin)
+    maker = suite_maker(options, methods, options.seed_list or range(options.seeds or 0), ahead)
+    wanted = Wanted(options.methods or (), options.coverages or (), options.reference, asked)
+    suites = task_suites(options.datasets or DEFAULT_TASKS, wanted, maker, store)
+    manifests = [manifest_of(suite) for suite in suites]
+
+    def remark(paths: Sequence[Path], report: str) -> str:
+        tables = "\n".join(f"  {path}" for path in paths)
+        records = f"{store.root}/<task>/<method>/<job>/seed-<n>/"
+        return f"Tables:\n{tables}\n{report}\nRecords, predictions and learning curves: {records}"
+
+    def finish() -> Tables:
+        return write_results("task", manifests, store, remark)
+
+    return Request(suites, methods, manifests_noted(manifests, store), finish)
+
+
+@contextmanager
+def manifests_noted(manifests: Sequence[Manifest], store: Store) -> Iterator[None]:
+    """Write manifests in the place of those before, whose runs they keep in mind."""
+    for manifest in manifests:
+        before = None
+        with suppress(Damaged):
+            before = store.read_manifest(store.root / "manifests" / f"{manifest.name}.json")
+        store.write_manifest(with_earlier(manifest, before))
+    yield
+
+
+def run(
+    tasks: Names | None = None,
+    methods: Names | None = None,
+    seeds: int | Iterable[int] | None = None,
+    results: str | PathLike[str] = "results",
+    *,
+    set: Mapping[str, Any] | Iterable[str] = (),
+    plugins: Names = (),
+    **more: Any,
+) -> Results:
+    """Train what is missing of a grid, write its tables and its report, and return all results of the folder.
+
+    Tasks, methods and the rest mean what they mean on the command line: what is left out, the task says. `seeds` is a
+    number (0 to N - 1) or a list of them, `set` a mapping such as {"optimizer.lr": 0.05}, `plugins` the files of your
+    own methods. `more` are the other options of the command `run`, by name: device, workers, coverages, reference,
+    scores, quiet, keep_weights … (`RunOptions` has them all). Bad input raises UserError, jobs without a result raise
+    JobsFailed once the tables of the others are written. An interrupt raises KeyboardInterrupt once every job has saved
+    its state; the same call continues from there.
+    """
+    train_tasks(run_options(tasks, methods, seeds, results, set, plugins, more))
+    return load_results(results)
+
+
+def plan_run(
+    tasks: Names | None = None,
+    methods: Names | None = None,
+    seeds: int | Iterable[int] | None = None,
+    results: str | PathLike[str] = "results",
+    *,
+    set: Mapping[str, Any] | Iterable[str] = (),
+    plugins: Names = (),
+    probe: bool = False,
+    step_seconds: Mapping[str, float] | None = None,
+    cluster: str | None = None,
+    speed: Mapping[str, float] | None = None,
+    price: Mapping[str, float] | None = None,
+    **more: Any,
+) -> Plan:
+    """Return what `run` would do: jobs with their state, epochs, device-hours and disk. Nothing is trained.
+
+    `probe` measures a few steps now. `step_seconds` gives them by task, `cluster` ("8xA100,4xL4") simulates the run on
+    these devices, `speed` and `price` say how fast and how dear each of them is.
+    """
+    try:
+        devices = device_counts(cluster) if cluster else None
+    except ValueError as error:
+        raise UserError(f"cluster: {error}") from None
+    times, speeds, prices = (tuple((each or {}).items()) for each in (step_seconds, speed, price))
+    ahead = PlanOptions(probe=probe, step_seconds=times, cluster=devices, speed=speeds, price=prices)
+    return plan_tasks(run_options(tasks, methods, seeds, results, set, plugins, more), ahead)
+
+
+def run_options(
+    tasks: Names | None,
+    methods: Names | None,
+    seeds: int | Iterable[int] | None,
+    results: str | PathLike[str],
+    set: Mapping[str, Any] | Iterable[str],
+    plugins: Names,
+    more: Mapping[str, Any],
+) -> RunOptions:
+    """Return the options of a grid as the command line would make them."""
+    known = [field.name for field in fields(RunOptions)]
+    for name in more:
+        if name not in known:
+            raise unknown_name(name, known, "option of run:")
+    settings = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else set
+    several = isinstance(seeds, Iterable) and not isinstance(seeds, str)
+    named = {"seed_list": seeds} if several else {"seeds": seeds}
+    asked = {"datasets": tasks, "methods": methods, "results": results, "set": settings, "plugin": plugins, **named}
+    return RunOptions(**{**asked, **more})
