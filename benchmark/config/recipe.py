@@ -11,24 +11,25 @@ from benchmark.base.schema import build, identity
 from benchmark.base.units import counted
 from benchmark.config.task import AugmentConfig, DataConfig, NetworkConfig, OptimizerConfig, ScheduleConfig, TaskConfig
 
-FIELDS = (
-    "data",
-    "network",
-    "augment",
-    "optimizer",
-    "schedule",
-    "epochs",
-    "batch_size",
-    "eval_batch_size",
-    "threads",
-    "channels_last",
-    "amp",
-    "compile",
-    "tf32",
-    "sync_batchnorm",
-    "checkpoint",
-    "evaluate_at",
+INDIFFERENT = (
+    "name",
+    "title",
+    "methods",
+    "reference",
+    "coverages",
+    "baseline",
+    "seeds",
+    "model_coverages",
+    "checkpoint_seconds",
+    "bound",
+    "resources",
+    "method",
+    "tune",
+    "tune_val",
 )
+"""The fields of a task that cannot change a result, or only by what a job itself says: its method's settings, its seed,
+the images that its trial holds out. Any other field is part of a job's identity, also one that is new."""
+FIELDS = tuple(field.name for field in fields(TaskConfig) if field.name not in INDIFFERENT)
 """The fields of a task that every method of it shares and that can change a result."""
 
 Differences = dict[str, tuple[Any, Any]]
@@ -36,7 +37,7 @@ Differences = dict[str, tuple[Any, Any]]
 
 
 def recipe_of(task: TaskConfig) -> dict[str, Any]:
-    return {name: value for name, value in identity(task).items() if name in FIELDS}
+    return {name: value for name, value in identity(task).items() if name not in INDIFFERENT}
 
 
 def recipe_differences(stated: Mapping[str, Any], used: Mapping[str, Any]) -> Differences:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +15,22 @@ if TYPE_CHECKING:
     from benchmark.interface import Contestant
 
 PREDICTION_HELD_OUT = "prediction-held-out.npz"
+INDIFFERENT = (
+    "seed",
+    "data_seed",
+    "until",
+    "warmup_epochs",
+    "takes_over",
+    "bytes_sha256",
+    "label",
+    "code",
+    "branches",
+    "snapshots",
+)
+"""The fields of a job that are no part of its identity. The first three name its folder beside the id, the next two
+follow from its method and settings, and the rest cannot change its result."""
+ALWAYS = ("method", "config", "data_sha256")
+"""Parts of an identity that are there even if they are empty. Others leave ids as they were before they existed."""
 
 
 class Methods(Protocol):
@@ -70,12 +86,11 @@ class Job:
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change the result; the id is its hash."""
-        own = {"method": self.method, "config": self.config, "data_sha256": self.data_sha256}
-        needs = sorted({need.id for need in self.needs})
-        warmup = self.trunk.config if self.trunk else {}
-        optional: dict[str, Any] = {"source_sha256": self.source_sha256, "max_steps": self.max_steps}
-        optional |= {"held_out": self.held_out, "needs": needs, "warmup": warmup}
-        return recipe_of(self.task) | own | {key: value for key, value in optional.items() if value}
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in INDIFFERENT}
+        task, trunk = own.pop("task"), own.pop("trunk")
+        own["needs"] = sorted({need.id for need in self.needs})
+        own["warmup"] = trunk.config if trunk else {}
+        return recipe_of(task) | {name: value for name, value in own.items() if value or name in ALWAYS}
 
     @property
     def epochs(self) -> int:
