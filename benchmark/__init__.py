@@ -1,1 +1,42 @@
-"""The core of the suite: data, training, measuring and reporting. It knows no method by name."""
+"""A benchmark suite for selective classification. From Python: `import benchmark as sb` (see docs/python.md).
+
+Every name is imported when it is first used: `import benchmark` alone brings in neither torch nor numpy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmark.base.errors import UserError as UserError
+    from benchmark.library import metrics as metrics
+    from benchmark.library import scores as scores
+    from benchmark.library.compare import compare as compare
+    from benchmark.library.names import methods as methods
+    from benchmark.library.names import tasks as tasks
+    from benchmark.library.results import load_results as load_results
+    from benchmark.library.run import run as run
+
+MODULES = ("metrics", "scores")
+FUNCTIONS = {
+    "UserError": "benchmark.base.errors",
+    "compare": "benchmark.library.compare",
+    "load_results": "benchmark.library.results",
+    "methods": "benchmark.library.names",
+    "run": "benchmark.library.run",
+    "tasks": "benchmark.library.names",
+}
+"""By public name, the module that has it."""
+__all__ = ["UserError", "compare", "load_results", "methods", "metrics", "run", "scores", "tasks"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return what a public name means, and import it now."""
+    if name in MODULES:
+        return importlib.import_module(f"benchmark.library.{name}")
+    if name in FUNCTIONS:
+        return getattr(importlib.import_module(FUNCTIONS[name]), name)
+    raise AttributeError(f"module 'benchmark' has no attribute '{name}'; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -112,7 +112,9 @@ def load_plugin(path: Path, source: bytes) -> type[Contestant]:
     sys.modules[name] = module  # dataclasses look their module up
     for old, new in MOVED.items():
         sys.modules[old] = importlib.import_module(new)
-        setattr(benchmark, old.rpartition(".")[2], sys.modules[old])  # for `import benchmark.scores`
+        attribute = old.rpartition(".")[2]
+        if attribute not in benchmark.__all__:  # `benchmark.scores` is public, and has the same functions
+            setattr(benchmark, attribute, sys.modules[old])  # for `import benchmark.limits`
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:

@@ -25,13 +25,14 @@ class ScoreMeasures:
     """Selective risk: ⌈c·n⌉ images are kept, ties by expectation."""
     aurc: float | None = None
     e_aurc: float | None = None
+    expected_aurc: float | None = None
+    """Of the posterior-expected risk, where the truth is known."""
     augrc: float | None = None
     auroc: float | None = None
     top_ties: float | None = None
     """Share of images that tie for the highest confidence."""
     expected_risk: Curve | None = None
     """Posterior-expected risk, where the truth is known."""
-    expected_aurc: float | None = None
     percentile_risk: Curve | None = None
     """By the rule of the public codes: all at or above a percentile are kept."""
     percentile_coverage: Curve | None = None

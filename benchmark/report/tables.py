@@ -15,12 +15,17 @@ MARKERS = {"better": ("•", "reference significantly better"), "worse": ("◦",
 
 def table_html(table: Table) -> Markup:
     """Return caption, table, notes and LaTeX, with a row for each column of the table."""
+    return figure(table, rows_html(table))
+
+
+def rows_html(table: Table) -> Markup:
+    """Return the table alone, with a row for each of its columns."""
     heading = [f"method \\ {table.corner}", *table.rows, *table.summary]
     body = (
         tag("tr", tag("th", column, scope="row"), table_cells(table, index))
         for index, column in enumerate(table.columns)
     )
-    return figure(table, sortable_table(heading, body, split_caption(table.caption)[0]))
+    return sortable_table(heading, body, split_caption(table.caption)[0])
 
 
 def sheet_html(sheet: Sheet) -> Markup:

@@ -49,7 +49,9 @@ def try_part(manifest: Manifest, make: Callable[[], Part]) -> Part | None:
         return None
 
 
-def update_report(store: Store, makers: Makers, made: Parts | None = None, folder: Path | None = None) -> Path:
+def update_report(
+    store: Store, makers: Makers, made: Parts | None = None, folder: Path | None = None, name: str = NAME
+) -> Path:
     """Write the page of the whole results folder and return its path. Equal records give equal bytes."""
     parts, known = [], made or {}
     named = [("task", manifest) for manifest in store.manifests()]
@@ -57,7 +59,7 @@ def update_report(store: Store, makers: Makers, made: Parts | None = None, folde
     for kind, manifest in named:
         key = (kind, manifest.name)
         parts.append(known[key] if key in known else find_part(kind, manifest, store, makers))
-    path = (folder or store.root) / NAME
+    path = (folder or store.root) / name
     write_if_changed(path, build_page([part for part in parts if part is not None]).encode())
     return path
 

@@ -25,7 +25,7 @@ from benchmark.store.store import Store
 from tests.conftest import ROOT, run_here
 
 CURVE = [index / 1000 for index in range(201)]
-SCORE = ScoreMeasures(CURVE, 0.1, 0.2, 0.3, None, 0.0, CURVE, 0.4, CURVE, CURVE, {"90": [0.5, None]})
+SCORE = ScoreMeasures(CURVE, 0.1, 0.2, 0.4, 0.3, None, 0.0, CURVE, CURVE, CURVE, {"90": [0.5, None]})
 MEASURES = Measures(ClassifierMeasures(0.9, 0.5, 0.2, 0.1), {"own": SCORE, "SR": SCORE}, 200, {"margin": SCORE}, SCORE)
 FULL = Record(
     "toy", "ours", "0123", 3, {"config": {"weight": 0.5}, "needs": ["a"]}, "Ours", MEASURES, 170, {2: MEASURES}, None,

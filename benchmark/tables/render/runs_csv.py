@@ -11,7 +11,8 @@ from benchmark.store.record import Record
 from benchmark.tables.columns import Column, split_by_coverage
 
 HEADING = ("task", "method", "label", "score", "seed", "measure", "value", "modified")
-MEASURES = ("aurc", "e_aurc", "expected_aurc", "augrc", "auroc")
+NOT_LISTED = ("top_ties",)
+"""Of a score: it only warns."""
 CURVES = ("risk", "percentile_risk", "percentile_coverage", "expected_risk")
 
 
@@ -38,8 +39,8 @@ def column_lines(manifest: Manifest, column: Column) -> Iterator[tuple[Any, ...]
 def measured(record: Record, score: str, coverages: Sequence[float]) -> Iterator[tuple[str, float]]:
     """Yield all values of one score in a record: single numbers, and its curves at the table's coverages."""
     measures, classifier = record.score(score), record.measures.classifier
-    numbers = {name: vars(measures)[name] for name in MEASURES} | vars(classifier)
-    yield from ((name, value) for name, value in numbers.items() if value is not None)
+    numbers = {name: value for name, value in vars(measures).items() if name not in NOT_LISTED} | vars(classifier)
+    yield from ((name, value) for name, value in numbers.items() if isinstance(value, float))
     for name in CURVES:
         if (curve := measures.curve(name)) is not None:
             yield from ((f"{name}@{coverage:g}", curve[round(2 * coverage)]) for coverage in coverages)
