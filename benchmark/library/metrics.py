@@ -178,7 +178,13 @@ def ranking_metrics(confidence: ArrayLike, error: ArrayLike) -> dict[str, float]
     0.75
     """
     ranked, errors = ranked_errors(confidence, error)
-    return metrics.ranking_metrics(ranked, errors, metrics.ranked_loss(ranked, errors))
+    return {
+        "aurc": metrics.aurc(ranked, errors),
+        "e_aurc": metrics.e_aurc(ranked, errors),
+        "augrc": metrics.augrc(ranked, errors),
+        "auroc": metrics.failure_auroc(ranked, errors),
+        "top_ties": metrics.top_ties(ranked),
+    }
 
 
 def accuracy(logits: ArrayLike, labels: ArrayLike) -> float:
@@ -226,4 +232,11 @@ def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]
     >>> sorted(classifier_metrics([[2.0, 0.0], [0.0, 1.0]], [0, 1]))
     ['accuracy', 'brier', 'ece', 'nll']
     """
-    return metrics.classifier_metrics(*classified(logits, labels))
+    table, classes = classified(logits, labels)
+    error = table.argmax(axis=1) != classes
+    return {
+        "accuracy": float(1 - error.mean()),
+        "nll": metrics.nll(table, classes),
+        "brier": metrics.brier(table, classes),
+        "ece": metrics.ece(metrics.largest_probability(table), error),
+    }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,9 +144,9 @@ def run_lines(results: Results, coverages: Sequence[float] = ()) -> Iterator[tup
                 yield *key, TESTED, measure, value
 
 
-def load_results(place: str | Path = "results") -> Results:
+def load_results(place: str | PathLike[str] = "results") -> Results:
     """Return the results in a folder, or at a URL such as s3://BUCKET/FOLDER, of which a copy is kept on this disk."""
-    store = Store(pulled(place))
+    store = Store(pulled(fspath(place)))
     manifests = {manifest.task: manifest for manifest in store.manifests()}
     if not manifests and store.paper_manifests():
         raise UserError(f"'{place}' has published tables alone; read the CSV files in its folder paper/ instead")

@@ -19,6 +19,8 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 import benchmark as sb
 from benchmark.library import compare, metrics, scores
 from benchmark.measure import metrics as measured
+from benchmark.measure.evaluate import measure
+from benchmark.measure.prediction import Evidence, Prediction
 
 RANDOM = np.random.default_rng(0)
 CONFIDENCE = RANDOM.normal(size=200).round(1)  # many ties
@@ -41,11 +43,11 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "nll": (LOGITS, LABELS),
     "brier": (LOGITS, LABELS),
     "ece": (PROBABILITY, ERROR, 10),
-    "classifier_metrics": (LOGITS, LABELS),
 }
 """Of functions that the suite has under the same name, with the same arguments."""
 FURTHER: dict[str, tuple[Any, ...]] = {
     "accuracy": (LOGITS, LABELS),
+    "classifier_metrics": (LOGITS, LABELS),
     "ranking_metrics": (CONFIDENCE, ERROR),
     "risk_curve": (CONFIDENCE, LOSS),
 }
@@ -71,10 +73,12 @@ def test_the_numbers_are_those_of_the_suite_to_the_bit(name: str) -> None:
 
 
 def test_those_with_other_arguments_too() -> None:
-    error = ERROR.astype(float)
-    ranked = measured.ranked_loss(CONFIDENCE, error)
-    assert sb.metrics.ranking_metrics(CONFIDENCE, ERROR) == measured.ranking_metrics(CONFIDENCE, error, ranked)
-    assert sb.metrics.accuracy(LOGITS, LABELS) == measured.classifier_metrics(LOGITS, LABELS)["accuracy"]
+    found = measure(Evidence(Prediction(LOGITS), LABELS), {"own": CONFIDENCE})
+    assert sb.metrics.classifier_metrics(LOGITS, LABELS) == vars(found.classifier)
+    assert sb.metrics.accuracy(LOGITS, LABELS) == found.classifier.accuracy
+    error = LOGITS.argmax(axis=1) != LABELS
+    ranking = sb.metrics.ranking_metrics(CONFIDENCE, error)
+    assert ranking == {name: vars(found.scores["own"])[name] for name in ranking}
     coverage, risk = sb.metrics.risk_curve(CONFIDENCE, LOSS)
     assert risk.tolist() == measured.risk_curve(measured.ranked_loss(CONFIDENCE, LOSS)).tolist()
     assert coverage.tolist() == [k / 200 for k in range(1, 201)]

@@ -32,7 +32,7 @@ def reference() -> Results:
 def toy(tmp_path: Path) -> Results:
     """Runs that are there, that diverged and that are missing, and an oracle."""
     manifest, store = many_columns(tmp_path / "toy")
-    store.write_manifest("toy", manifest)
+    store.write_manifest(manifest)
     return sb.load_results(str(store.root))
 
 
@@ -54,13 +54,13 @@ def test_the_frame_has_the_lines_of_the_written_files(reference: Results) -> Non
 
 def test_values_and_curves_are_those_of_the_records(reference: Results) -> None:
     frame, curves = reference.to_frame(), reference.curves()
-    assert list(curves.columns) == [*CURVES, "risk", "percentile_risk", "expected_risk"]
+    assert list(curves.columns) == [*CURVES, "risk", "expected_risk"]
     paths = sorted(REFERENCE.glob("gaussians/cross_entropy/*/seed-3/record.json"))
     record = json.loads(paths[0].read_text())
     run = (curves.task == "gaussians") & (curves.label == "SR") & (curves.score == "SR") & (curves.seed == 3)
     assert len(curves[run]) == 201
     assert curves[run].coverage.tolist() == pytest.approx([k / 200 for k in range(201)])
-    for name in ("risk", "percentile_risk", "expected_risk"):
+    for name in ("risk", "expected_risk"):
         assert curves[run][name].tolist() == record["scores"]["SR"][name]
     assert curves[curves.task == "digits"].expected_risk.isna().all(), "the truth is not known"
     lines = frame[(frame.task == "gaussians") & (frame.label == "SR") & (frame.seed == 3)].set_index("measure").value
@@ -90,7 +90,7 @@ def test_runs_that_diverged_are_there_and_the_oracle_is_no_run(toy: Results) -> 
 
 
 def test_frames_without_a_run_have_their_columns(tmp_path: Path) -> None:
-    Store(tmp_path).write_manifest("toy", MANIFEST)
+    Store(tmp_path).write_manifest(MANIFEST)
     empty = sb.load_results(tmp_path)
     assert list(empty.to_frame().columns) == COLUMNS
     assert list(empty.curves().columns) == [*CURVES, "risk"]
@@ -183,7 +183,7 @@ def test_a_folder_without_results_says_how_to_make_some(tmp_path: Path) -> None:
 
 
 def test_published_tables_alone_are_no_task(tmp_path: Path) -> None:
-    Store(tmp_path).write_manifest("toy", MANIFEST, "paper")
+    Store(tmp_path).write_manifest(MANIFEST, "paper")
     with pytest.raises(sb.UserError, match="published tables alone"):
         sb.load_results(tmp_path)
 
