@@ -4,6 +4,7 @@ Another kind of machine or another torch rounds otherwise: its runs are compared
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -27,7 +28,7 @@ MEASURED: dict[str, Callable[[Record], Any]] = {
     "classifier": lambda record: record.measures.classifier,
     "scores": lambda record: record.measures.scores,
     "num_test": lambda record: record.measures.num_images,
-    "at_epochs": lambda record: record.at_epochs,
+    "at_epochs": lambda record: {epoch: replace(each, further={}) for epoch, each in record.at_epochs.items()},
     "facts": lambda record: record.facts,
     "diverged": lambda record: record.diverged,
 }
@@ -89,7 +90,8 @@ class Difference:
             self.gone += [what] if old is not None else []
             return "missing"
         old, new = up_to_date(old, folder, self.old), up_to_date(new, folder, self.new)
-        parts = [name for name, part in MEASURED.items() if not is_same(part(old), part(new))]
+        unknown = old.reasons.keys() | new.reasons.keys()
+        parts = [name for name, part in MEASURED.items() if not is_same(part(old), part(new), unknown)]
         if not parts:
             return "equal"
         if old.provenance.environments != new.provenance.environments:
@@ -149,16 +151,18 @@ def entries_by_name(manifest: Manifest) -> dict[str, ManifestEntry]:
     return {name_at(entry.label, entry.coverage): entry for entry in manifest.entries}
 
 
-def is_same(old: Any, new: Any) -> bool:
+def is_same(old: Any, new: Any, unknown: AbstractSet[str]) -> bool:
     """Tell whether all that the old record has is in the new one, equal to the bit; the new one may have more.
 
-    A measure that one of them lacks, or that other code made and nothing can make again, is not compared.
+    Measures and scores that other code made and nothing can make again are unknown, and not compared.
     """
+    if isinstance(old, ScoreMeasures) and isinstance(new, ScoreMeasures) and not (old.is_known and new.is_known):
+        return True
     if isinstance(old, ClassifierMeasures | ScoreMeasures | Measures) and type(old) is type(new):
-        pairs = [(vars(old)[name], vars(new)[name]) for name in vars(old)]
-        return all(is_same(*pair) for pair in pairs if None not in pair)
+        known = [name for name, value in vars(old).items() if value is not None and name not in unknown]
+        return all(is_same(vars(old)[name], vars(new)[name], unknown) for name in known)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return old.keys() <= new.keys() and all(is_same(old[name], new[name]) for name in old)
+        return old.keys() <= new.keys() and all(is_same(old[name], new[name], unknown) for name in old)
     return bool(old == new)
 
 

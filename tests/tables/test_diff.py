@@ -1,16 +1,21 @@
 """`diff`: equal jobs to the bit, others beyond chance and a margin, and an exit code that can guard a change."""
 
-import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmark.store.store import Store, folder_of
+from benchmark.base.files import BLANK, write_sealed
+from benchmark.measure.versions import MadeBy
+from benchmark.store.manifest import ManifestEntry
+from benchmark.store.measuring import made_by_now
+from benchmark.store.record import Provenance, Record, plain_record
+from benchmark.store.store import RECORD, Store, folder_of
 from benchmark.tables.diff import compare_folders
 from tests.conftest import run_here
-from tests.tables.test_build import MANIFEST, record
+from tests.tables.test_build import MANIFEST, diverged, record, with_score
 
 
 def make(root: Path, risks: list[float], job: str = "id", label: str = "Ours", **extra: Any) -> Store:
@@ -18,9 +23,17 @@ def make(root: Path, risks: list[float], job: str = "id", label: str = "Ours", *
     store = Store(root)
     for seed, risk in enumerate(risks):
         store.write_record(folder_of("toy", "ours", job, seed), record(seed, {"SR": (0.1, risk)}, **extra))
-    entry = {"label": label, "method": "ours", "job": job, "seeds": list(range(len(risks)))}
-    store.write_manifest("toy", {**MANIFEST, "entries": [entry]})
+    entry = ManifestEntry(label, "ours", job, tuple(range(len(risks))))
+    store.write_manifest(replace(MANIFEST, entries=(entry,)))
     return store
+
+
+def stored(store: Store, seed: int) -> tuple[Path, Record]:
+    """The folder of a run, and its record."""
+    folder = folder_of("toy", "ours", "id", seed)
+    found = store.read_record(folder)
+    assert found is not None
+    return folder, found
 
 
 LOW = [0.0100, 0.0101, 0.0102, 0.0103, 0.0104]
@@ -38,15 +51,16 @@ def test_a_copy_has_not_moved(tmp_path: Path) -> None:
 def test_one_bit_of_a_same_job_is_a_move(tmp_path: Path) -> None:
     make(tmp_path / "a", LOW)
     store = make(tmp_path / "b", LOW)
-    folder = folder_of("toy", "ours", "id", 3)
-    changed = store.read_record(folder)
-    changed["classifier"]["nll"] += 2**-50
+    folder, run = stored(store, 3)
+    classifier = replace(run.measures.classifier, nll=0.5 + 2**-50)
+    changed = replace(run, measures=replace(run.measures, classifier=classifier))
     store.write_record(folder, changed)
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == 1
     assert "moved: toy Ours seed 3: same job, other classifier\n" in result.stdout
-    changed["scores"]["SR"]["risk"][100] = 0.02
-    store.write_record(folder, changed)
+    risk = [*changed.score("SR").risk]
+    risk[100] = 0.02
+    store.write_record(folder, with_score(changed, "SR", risk=risk))
     assert "SR risk at 50 %: 1.0300 → 2.0000" in run_here("diff", tmp_path / "a", tmp_path / "b").stdout
 
 
@@ -55,8 +69,8 @@ def test_another_machine_may_round_otherwise(tmp_path: Path, shift: float, moved
     make(tmp_path / "a", LOW)
     store = make(tmp_path / "b", [risk + shift for risk in LOW])
     for seed in range(4):
-        folder = folder_of("toy", "ours", "id", seed)
-        store.write_record(folder, {**store.read_record(folder), "provenance": {"environments": ["there"]}})
+        folder, run = stored(store, seed)
+        store.write_record(folder, replace(run, provenance=Provenance(environments=("there",))))
     store.write_record(folder_of("toy", "ours", "id", 4), record(4, {"SR": (0.1, LOW[4])}))
     result = run_here("diff", tmp_path / "a", tmp_path / "b")
     assert result.returncode == int(moved), result.stdout
@@ -70,10 +84,8 @@ def test_another_machine_may_round_otherwise(tmp_path: Path, shift: float, moved
 
 def test_a_new_measure_is_no_move_and_a_lost_one_is(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", LOW[:1])
-    folder = folder_of("toy", "ours", "id", 0)
-    richer = b.read_record(folder)
-    richer["scores"]["SR"]["class_coverage"] = {"90": [1.0]}
-    b.write_record(folder, richer)
+    folder, run = stored(b, 0)
+    b.write_record(folder, with_score(run, "SR", class_coverage={"90": [1.0]}))
     assert not compare_folders(a, b).moved
     assert len(compare_folders(b, a).moved) == 1
 
@@ -99,8 +111,8 @@ def test_noise_is_no_move_and_holm_counts_all_cells(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", old), make(tmp_path / "b", [risk + 0.0053 for risk in old], job="new")
     assert not compare_folders(a, b).moved
     for store in (a, b):
-        manifest = json.loads((store.root / "manifests" / "toy.json").read_text())
-        store.write_manifest("toy", {**manifest, "coverages": [50]})
+        (manifest,) = store.manifests()
+        store.write_manifest(replace(manifest, coverages=(50,)))
     assert len(compare_folders(a, b).moved) == 1
 
 
@@ -110,9 +122,9 @@ def test_what_is_gone_is_a_move_and_what_is_new_is_not(tmp_path: Path) -> None:
     assert found.gone == ["toy Ours"]
     assert not found.moved
     assert found.notes == ["toy Renamed: new"]
-    (b.root / "manifests" / "toy.json").rename(b.root / "manifests" / "other.json")
-    manifest = json.loads((b.root / "manifests" / "other.json").read_text())
-    b.write_manifest("other", {**manifest, "name": "other"})
+    (manifest,) = b.manifests()
+    (b.root / "manifests" / "toy.json").unlink()
+    b.write_manifest(replace(manifest, name="other"))
     assert compare_folders(a, b).gone == ["toy"]
     c = make(tmp_path / "c", LOW)
     shutil.rmtree(c.root / folder_of("toy", "ours", "id", 2))
@@ -127,8 +139,7 @@ def test_lost_seeds_and_new_divergence_are_moves(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", LOW), make(tmp_path / "b", LOW[:2])
     assert compare_folders(a, b).gone == ["toy Ours seed 2, 3, 4"]
     c = make(tmp_path / "c", LOW, job="new")
-    gone = {"seed": 4, "diverged": "the loss is nan", "provenance": {}}
-    c.write_record(folder_of("toy", "ours", "new", 4), gone)
+    c.write_record(folder_of("toy", "ours", "new", 4), diverged(4, "the loss is nan"))
     expected = [f"toy Ours {row} %: (4/5, 1 diverged), before all there" for row in (100, 50)]
     assert compare_folders(a, c).moved == expected
     assert not compare_folders(c, a).moved
@@ -147,16 +158,62 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
     assert "no results in" in refused.stderr
 
 
+def write_version_1(store: Store, run: Record) -> None:
+    """Write a record as it was before records named a version, and the code behind their measures."""
+    folder, plain = folder_of("toy", "ours", "id", run.seed), plain_record(run)
+    del plain["version"], plain["measured_by"]
+    plain["provenance"] = {**plain["provenance"], "seal": BLANK}
+    write_sealed(store.root / folder / RECORD, plain, folder.as_posix())
+
+
 def test_percentiles_of_an_older_version_are_no_move(tmp_path: Path) -> None:
     """They were of float64 scores; what changed since is the rule, and not the run."""
-    for name, new in (("a", {}), ("b", {"percentile_coverage": [0.2] * 201})):
-        store = make(tmp_path / name, LOW)
-        for seed in range(5):
-            run = record(seed, {"SR": (0.1, 0.01)})
-            run["scores"]["SR"] |= {"percentile_risk": [0.2 if new else 0.1] * 201, **new}
-            store.write_record(folder_of("toy", "ours", "id", seed), run)
-    assert compare_folders(Store(tmp_path / "a"), Store(tmp_path / "b")).count_runs("equal") == 5
-    assert compare_folders(Store(tmp_path / "b"), Store(tmp_path / "b")).count_runs("equal") == 5
+    a, b = make(tmp_path / "a", LOW), make(tmp_path / "b", LOW)
+    for seed, risk in enumerate(LOW):
+        run = record(seed, {"SR": (0.1, risk)})
+        write_version_1(a, with_score(run, "SR", percentile_risk=[0.1] * 201))
+        new = with_score(run, "SR", percentile_risk=[0.2] * 201, percentile_coverage=[0.2] * 201)
+        b.write_record(folder_of("toy", "ours", "id", seed), new)
+    assert compare_folders(a, b).count_runs("equal") == 5
+    assert compare_folders(b, b).count_runs("equal") == 5
+    write_version_1(a, record(0, {"SR": (0.2, LOW[0])}))
+    assert compare_folders(a, b).moved == [
+        "toy Ours seed 0: same job, other scores; SR risk at 100 %: 20.0000 → 10.0000"
+    ]
+
+
+def test_what_other_code_measured_is_not_compared(tmp_path: Path) -> None:
+    """Without predictions nothing can measure it again, be it one measure or all of a score; the rest is compared."""
+    a, b = make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", LOW[:1])
+    folder, run = stored(a, 0)
+    run = replace(run, measures=replace(run.measures, scores=dict.fromkeys(("SR", "margin"), run.score("SR"))))
+    now = made_by_now(run)
+    a.write_record(folder, replace(run, made_by=now))
+
+    def moved(score: str, changed: str, made_by: MadeBy) -> bool:
+        b.write_record(folder, replace(with_score(run, score, **{changed: [0.5] * 201}), made_by=made_by))
+        assert bool(compare_folders(a, b).moved) == bool(compare_folders(b, a).moved)
+        return bool(compare_folders(a, b).moved)
+
+    other_margin = MadeBy(now.measures, {**now.scores, "margin": "other"})
+    other_auroc = MadeBy({**now.measures, "auroc": "other"}, now.scores)
+    other_risk = MadeBy({**now.measures, "risk": "other"}, now.scores)
+    assert moved("margin", "risk", now)
+    assert not moved("margin", "risk", other_margin)
+    assert moved("SR", "risk", other_margin)
+    assert not moved("SR", "auroc", other_auroc)
+    assert moved("SR", "risk", other_auroc)
+    assert not moved("SR", "risk", other_risk)
+
+
+def test_scores_that_were_asked_for_later_are_not_compared(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", LOW[:1])
+    folder, run = stored(a, 0)
+    more = replace(run.measures, further={"margin": run.score("SR")})
+    for store, measures in ((a, more), (b, run.measures)):
+        made = replace(run, measures=measures, at_epochs={1: measures})
+        store.write_record(folder, replace(made, made_by=made_by_now(made)))
+    assert not compare_folders(a, b).moved
 
 
 def test_another_score_in_the_first_place_is_no_move(tmp_path: Path) -> None:
