@@ -16,9 +16,11 @@ from benchmark.data.sources import cifar as cifar_source
 from benchmark.measure.metrics import selective_risk
 from benchmark.paper import table_files
 from benchmark.paper.table_files import load_tables
+from benchmark.store.manifest import ManifestEntry
 from benchmark.store.store import Store, folder_of
 from tests.conftest import ROOT, TINY, run_all, run_here
 from tests.image_sets import write_celeba, write_cifar, write_class_folders
+from tests.tables.test_build import diverged
 
 TABLE = """
 title = "stand-in"
@@ -128,14 +130,19 @@ def test_reading_commands_do_without_torch(folder: Path, command: list[str]) -> 
     assert result.returncode == 0, result.stderr
 
 
+def entry_of(results: Path, label: str) -> ManifestEntry:
+    """The runs of a label in the main table."""
+    manifest = next(manifest for manifest in Store(results).paper_manifests() if manifest.name == "main")
+    return next(entry for entry in manifest.entries if entry.label == label)
+
+
 def test_a_running_grid_has_valid_tables(folder: Path, tmp_path: Path) -> None:
     """One seed of SAT+EM and all of SAT are still to come."""
     results = tmp_path / "results"
     shutil.copytree(folder / "results", results)
-    manifest = json.loads((results / "paper" / "main.json").read_text())
-    jobs = {entry["label"]: (entry["method"], entry["job"]) for entry in manifest["entries"]}
-    shutil.rmtree(results / "tiny" / Path(*jobs["SAT+EM"]) / "seed-1")
-    shutil.rmtree(results / "tiny" / Path(*jobs["SAT"]))
+    half, none = entry_of(results, "SAT+EM"), entry_of(results, "SAT")
+    shutil.rmtree(results / folder_of("tiny", half.method, half.job, 1))
+    shutil.rmtree(results / folder_of("tiny", none.method, none.job, 0).parent)
     shown = run_here("tables", "--results", results, "--paper", "main").stdout
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines() if line.startswith("|")]
     full = next(line for line in lines if line[0] == "100")
@@ -153,11 +160,10 @@ def test_a_column_whose_runs_all_diverged(folder: Path, tmp_path: Path) -> None:
     """Also where it is read with another score, which no run has: diverged, and nothing is still to come."""
     results = tmp_path / "results"
     shutil.copytree(folder / "results", results)
-    manifest = json.loads((results / "paper" / "main.json").read_text())
-    (entry,) = [entry for entry in manifest["entries"] if entry["label"] == "SAT+EM"]
+    entry = entry_of(results, "SAT+EM")
     for seed in (0, 1):
-        diverged = {"seed": seed, "diverged": "the loss is nan", "provenance": {}}
-        Store(results).write_record(folder_of("tiny", entry["method"], entry["job"], seed), diverged)
+        job = folder_of("tiny", entry.method, entry.job, seed)
+        Store(results).write_record(job, diverged(seed, "the loss is nan"))
     shown = run_here("tables", "--results", results, "--paper", "main").stdout
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.splitlines() if line.startswith("|")]
     assert {line[2] for line in lines if line[0] in ("100", "50")} == {"diverged"}

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from benchmark.paper.entries import table_entries
 from benchmark.paper.settings_tables import settings_sheets
 from benchmark.paper.table_files import TABLE_DIR, PublishedTable, load_tables, table_manifest, table_names
 from benchmark.paper.values import PublishedCell, published_figures, published_summaries
+from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.model import Cell, Table
 from methods import Registry
 from tests.conftest import ROOT, run_here, tables_of
-from tests.tables.test_build import record
+from tests.tables.test_build import record, with_score
 
 PAPER = json.loads((ROOT / "tests" / "expected" / "paper_settings.json").read_text())
 REGISTRY = Registry()
@@ -149,18 +151,17 @@ def test_bad_table_files(change: dict[str, Any], message: str) -> None:
         build(PublishedTable, {**tables, "name": "q", **change}, "q")
 
 
-def published_as_runs(table: PublishedTable, store: Store) -> dict[str, Any]:
+def published_as_runs(table: PublishedTable, store: Store) -> Manifest:
     """A manifest and records in which every published mean is a single run."""
     figures, entries = published_figures()[table.published], []
     for index, column in enumerate(figures.columns):
         curve = [0.0] * 201
         for coverage in figures.coverages:
             curve[2 * coverage] = figures.cells[coverage, column].mean / 100
-        run = record(0, {"SR": (0.0, 0.0)})
-        run["scores"]["SR"]["risk"] = curve
+        run = with_score(record(0, {"SR": (0.0, 0.0)}), "SR", risk=curve)
         store.write_record(folder_of(table.task, f"m{index}", "id", 0), run)
-        entries.append({"label": column, "method": f"m{index}", "job": "id", "seeds": [0]})
-    return {**table_manifest(table, "paper", load_task(table.task), ""), "entries": entries}
+        entries.append(ManifestEntry(column, f"m{index}", "id", (0,)))
+    return replace(table_manifest(table, "paper", load_task(table.task), ""), entries=tuple(entries))
 
 
 @every_table
@@ -216,8 +217,8 @@ def test_a_printed_std_of_zero_is_only_rounded() -> None:
 
 def companion_of(table: PublishedTable, scale: str, remark: str, store: Store) -> tuple[list[Any], Table]:
     task = load_task(table.task + ("-cpu" if scale == "cpu" else ""))
-    manifest = published_as_runs(table, store) | table_manifest(table, scale, task, remark)
-    manifest["task"] = table.task
+    runs = published_as_runs(table, store)
+    manifest = replace(table_manifest(table, scale, task, remark), task=runs.task, entries=runs.entries)
     risk = tables_of(manifest, store)[0]
     return build_companion(manifest, risk), risk
 
@@ -251,9 +252,8 @@ def test_why_cells_do_not_compare(tmp_path: Path) -> None:
     trials = "Published runs: 5 for CCL-SC, MMCE, AUCOC Loss; 2 for Adaptive Focal, Soft AvUC, Soft-ECE, Focal Loss."
     assert trials in part[0].notes
     store = Store(tmp_path / "empty")
-    manifest = published_as_runs(table, store)
-    for entry in manifest["entries"]:
-        entry["job"] = "other"
+    runs = published_as_runs(table, store)
+    manifest = replace(runs, entries=tuple(replace(entry, job="other") for entry in runs.entries))
     empty = build_companion(manifest, tables_of(manifest, store)[0])
     assert empty[0].notes[0] == "91 cells: 91 no run."
 
@@ -276,7 +276,7 @@ def test_the_two_trials_reach_the_verdict(tmp_path: Path) -> None:
     runs = {line["column"]: line["published_n"] for sheet in sheets for line in sheet.numbers}
     assert runs == {"CCL-SC": 5, "MMCE": 5, "AUCOC Loss": 5, **dict.fromkeys(table.trials_of, 2)}
     (combination,) = load_tables(["combination-imagenet"])
-    trials = table_manifest(combination, "paper", load_task("imagenet"), "")["trials"]
+    trials = table_manifest(combination, "paper", load_task("imagenet"), "").trials
     assert trials == {"CCL-SC": 3, "CCL-SC+SAT+EM": 5}
 
 

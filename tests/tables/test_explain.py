@@ -1,14 +1,16 @@
 """`explain`: what is said of a cell is what its table shows, with the runs behind it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmark.base.errors import UserError
+from benchmark.store.record import Provenance
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.explain import explain
 from tests.conftest import run_here, tables_of
-from tests.tables.test_build import MANIFEST, fill, record
+from tests.tables.test_build import LATE, MANIFEST, fill, record
 
 
 @pytest.fixture
@@ -18,11 +20,9 @@ def results(tmp_path: Path) -> Store:
     ours = [0.010, 0.011, 0.012, 0.0125, 0.014]
     theirs = [0.013, 0.021, 0.022, 0.023, 0.024]
     for method, risks in (("ours", ours), ("theirs", theirs)):
-        runs = [record(seed, {"SR": (0.1, risk)}, job=f"{method}-id", method=method) for seed, risk in enumerate(risks)]
-        for run in runs:
-            run["provenance"] = {"environments": ["here"], "commit": f"commit-{method}"}
-        fill(store, method, runs)
-    store.write_manifest("toy", MANIFEST)
+        made = {"job": f"{method}-id", "provenance": Provenance(f"commit-{method}", environments=("here",))}
+        fill(store, method, [record(seed, {"SR": (0.1, risk)}, **made) for seed, risk in enumerate(risks)])
+    store.write_manifest(MANIFEST)
     return store
 
 
@@ -39,33 +39,32 @@ def test_the_runs_and_the_test_behind_a_cell(results: Store) -> None:
 
 
 def test_other_tests_and_corrections(results: Store) -> None:
-    paired = explain({**MANIFEST, "test": "paired"}, "Theirs", 50, results)
+    paired = explain(replace(MANIFEST, test="paired"), "Theirs", 50, results)
     assert "statistic W = 15 (sum of the ranks of the pairs in which Ours is lower), p = 0.062500" in paired
-    corrected = explain({**MANIFEST, "holm": "column"}, "Theirs", 50, results)
+    corrected = explain(replace(MANIFEST, holm="column"), "Theirs", 50, results)
     assert "corrected by Holm over the rows of a column: p = 0.031746" in corrected
     elsewhere = explain(MANIFEST, "Theirs", 49.5, results)
     assert "at coverage 49.5" in elsewhere
 
 
 def test_the_state_of_an_earlier_epoch_says_so(results: Store) -> None:
-    entry = {**MANIFEST["entries"][0], "label": "Early", "epoch": 3}
+    entry = replace(MANIFEST.entries[0], label="Early", epoch=3)
     for seed in range(5):
         folder = folder_of("toy", "ours", "id", seed)
-        run = results.read_record(folder) or {}
-        earlier = {name: run[name] for name in ("scores", "classifier", "num_test")}
-        results.write_record(folder, {**run, "at_epochs": {"3": earlier}})
-    text = explain({**MANIFEST, "entries": [*MANIFEST["entries"], entry]}, "early", 50, results)
+        run = results.read_record(folder)
+        assert run is not None
+        results.write_record(folder, replace(run, at_epochs={3: run.measures}))
+    text = explain(replace(MANIFEST, entries=(*MANIFEST.entries, entry)), "early", 50, results)
     assert "Early read with SR after epoch 3 (at_epochs in the record): 1.19±" in text
 
 
 def test_what_is_not_compared(results: Store) -> None:
     assert "Ours is the reference: it is compared with nothing." in explain(MANIFEST, "Ours", 50, results)
-    assert "No run of the reference is there" in explain({**MANIFEST, "reference": "Late"}, "Ours", 50, results)
+    assert "No run of the reference is there" in explain(replace(MANIFEST, reference="Late"), "Ours", 50, results)
     with pytest.raises(UserError, match="did you mean 'Theirs'"):
         explain(MANIFEST, "their", 50, results)
-    late = [*MANIFEST["entries"], {"label": "Late", "method": "late", "job": "id", "seeds": [0]}]
     with pytest.raises(UserError, match="Late has no run with a risk at 50 %"):
-        explain({**MANIFEST, "entries": late}, "Late", 50, results)
+        explain(replace(MANIFEST, entries=(*MANIFEST.entries, LATE)), "Late", 50, results)
 
 
 def test_the_command(results: Store, tmp_path: Path) -> None:

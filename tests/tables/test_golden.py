@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from benchmark.paper.companion import build_companion
 from benchmark.paper.settings_tables import settings_sheets
 from benchmark.paper.table_files import load_tables
 from benchmark.tables import render
-from benchmark.tables.build import build_tables, with_defaults
+from benchmark.tables.build import build_tables
 from benchmark.tables.columns import load_columns
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.render import latex
@@ -29,7 +30,6 @@ FORMS = {"md": render.markdown, "tex": latex.document, "csv": render.csv}
 def made(folder: Path) -> dict[str, list[Table | Sheet]]:
     """By name of the golden file."""
     manifest, store = many_columns(folder)
-    manifest = with_defaults(manifest)
     columns = load_columns(manifest, store)
     (imagenet,) = load_tables(["imagenet"])
     shown = published_as_runs(imagenet, store)
@@ -38,7 +38,7 @@ def made(folder: Path) -> dict[str, list[Table | Sheet]]:
     ledger = add_to_ledger({"task": "toy"}, "Ours", [], [*trials, Trial({"weight": 2.0}, "no", {})], [0, 1])
     return {
         "tables": [*build_tables(manifest, columns)],
-        "corrected": [*build_tables({**manifest, "holm": "table", "test": "paired"}, columns)[:1]],
+        "corrected": [*build_tables(replace(manifest, holm="table", test="paired"), columns)[:1]],
         "statistics": [*build_statistics(manifest, columns)],
         "paper": [risk],
         "companion": [*build_companion(shown, risk)],

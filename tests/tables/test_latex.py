@@ -13,9 +13,9 @@ from benchmark.paper.audit import audit
 from benchmark.paper.companion import build_companion
 from benchmark.paper.settings_tables import settings_sheets
 from benchmark.paper.table_files import load_tables
+from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.store import Store
 from benchmark.tables.assemble import assemble
-from benchmark.tables.build import with_defaults
 from benchmark.tables.columns import load_columns
 from benchmark.tables.model import Table
 from benchmark.tables.render import latex
@@ -24,7 +24,7 @@ from benchmark.tune.ledger import Trial, add_to_ledger, ledger_sheets
 from methods import Registry
 from tests.conftest import tables_of
 from tests.paper.test_table_files import published_as_runs
-from tests.tables.test_build import MANIFEST, fill, many_columns, record
+from tests.tables.test_build import MANIFEST, fill, many_columns, record, with_score
 
 pytestmark = pytest.mark.latex
 
@@ -49,7 +49,6 @@ def test_tables_and_statistics_of_a_task(tmp_path: Path) -> None:
     manifest, store = many_columns(tmp_path / "results")
     log = compile_latex(latex.document(tables_of(manifest, store)), tmp_path, "tables")
     assert pages(log) >= 1
-    manifest = with_defaults(manifest)
     statistics = build_statistics(manifest, load_columns(manifest, store))
     assert len(statistics) >= 5
     compile_latex(latex.document(statistics), tmp_path, "statistics")
@@ -89,16 +88,17 @@ def many_methods(folder: Path, count: int) -> list[Any]:
     store, entries = Store(folder), []
     for index in range(count):
         runs = [record(seed, {"SR": (0.2 + seed / 100, 0.1)}) for seed in range(5)]
-        for run in runs:
-            run["scores"]["SR"]["risk"] = [0.2754 + index / 1000 + run["seed"] / 300] * 201
-        fill(store, f"method_{index}", runs)
+        levels = [0.2754 + index / 1000 + run.seed / 300 for run in runs]
+        wide = [with_score(run, "SR", risk=[level] * 201) for run, level in zip(runs, levels, strict=True)]
+        fill(store, f"method_{index}", wide)
         name = f"CCL-SC+SAT+EM+abstention {index}" if index % 4 == 1 else f"MMMM {index}"
-        entries.append({"label": name, "method": f"method_{index}", "job": "id", "seeds": [0, 1, 2, 3, 4]})
-    manifest = {**MANIFEST, "entries": entries, "reference": entries[0]["label"], "baseline": entries[0]["label"]}
-    return [*assembled_tables({**manifest, "coverages": list(range(100, 35, -5))}, store)]
+        entries.append(ManifestEntry(name, f"method_{index}", "id", (0, 1, 2, 3, 4)))
+    first = entries[0].label
+    manifest = replace(MANIFEST, entries=tuple(entries), reference=first, baseline=first)
+    return assembled_tables(replace(manifest, coverages=tuple(range(100, 35, -5))), store)
 
 
-def assembled_tables(manifest: dict[str, Any], store: Store) -> list[Any]:
+def assembled_tables(manifest: Manifest, store: Store) -> list[Any]:
     shown = assemble(manifest, store)
     return [*shown.tables, *shown.statistics]
 

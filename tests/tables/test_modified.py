@@ -1,5 +1,6 @@
 """Runs whose settings are not those of the task's file: every table, figure and page says what differs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from benchmark.config.load import CONFIG_DIR, load_task
 from benchmark.config.recipe import FIELDS, NEUTRAL, flatten, recipe_differences, recipe_of, recipe_text
 from benchmark.figures.runs import load_runs
 from benchmark.report.page import build_page, make_part
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.assemble import assemble
 from benchmark.tables.explain import explain
@@ -55,15 +57,15 @@ def test_a_recipe_in_words() -> None:
         recipe_text({"data": {"source": "digits", "unknown": 1}})
 
 
-def stored(tmp_path: Path, changed: dict[str, list[str]], **manifest: Any) -> tuple[Store, dict[str, Any]]:
+def stored(tmp_path: Path, changed: dict[str, list[str]], **manifest: Any) -> tuple[Store, Manifest]:
     """Runs of a toy table whose records say that they were made from `digits` with some changes by method."""
     store = Store(tmp_path)
     for method in ("ours", "theirs"):
         recipe = recipe_of(load_task("digits", changed.get(method, [])))
-        runs = [record(seed, {"SR": (0.1, 0.01 + 0.001 * seed)}, method=method) for seed in range(5)]
-        fill(store, method, [{**run, "identity": {**recipe, "config": {}}} for run in runs])
-    found = {**MANIFEST, "standard": recipe_of(load_task("digits")), **manifest}
-    store.write_manifest("toy", found)
+        made = {**recipe, "config": {}}
+        fill(store, method, [record(s, {"SR": (0.1, 0.01 + 0.001 * s)}, identity=made) for s in range(5)])
+    found = replace(MANIFEST, standard=recipe_of(load_task("digits")), **manifest)
+    store.write_manifest(found)
     return store, found
 
 
@@ -74,7 +76,7 @@ def test_every_place_tells(tmp_path: Path) -> None:
     assert all(said in table.notes for table in (*shown.tables, *shown.statistics))
     for path in write_tables(shown, store.root):
         assert "epochs = 1 (task file: 20)" in path.read_text(encoding="utf-8"), path
-    assert shown.title == f"{MANIFEST['title']} (modified)"
+    assert shown.title == f"{MANIFEST.title} (modified)"
     assert said in explain(manifest, "ours", 50, store)
     assert said in load_runs(manifest, store).remarks
     page = build_page([make_part("task", shown, store)])
@@ -86,24 +88,23 @@ def test_every_place_tells(tmp_path: Path) -> None:
 def test_nothing_is_said_where_nothing_differs(tmp_path: Path) -> None:
     store, manifest = stored(tmp_path, {})
     shown = assemble(manifest, store)
-    assert (shown.title, shown.manifest["modified"]) == (MANIFEST["title"], "")
+    assert (shown.title, shown.manifest.modified) == (MANIFEST.title, "")
 
 
 def test_what_holds_of_one_column_names_it(tmp_path: Path) -> None:
-    entries = [dict(entry) for entry in MANIFEST["entries"]]
-    entries[0]["modified"] = {"weight": [0.5, 1.0]}
+    entries = (replace(MANIFEST.entries[0], modified={"weight": [0.5, 1.0]}), MANIFEST.entries[1])
     store, manifest = stored(tmp_path, {"theirs": ["batch_size=8"]}, entries=entries)
-    text = assemble(manifest, store).manifest["modified"]
+    text = assemble(manifest, store).manifest.modified
     assert text == "Modified: Theirs: batch_size = 8 (task file: 32); Ours: weight = 1 (task file: 0.5)."
 
 
 def test_older_manifests_are_compared_with_the_file_of_their_name(tmp_path: Path) -> None:
     changes = ["epochs=1", "channels_last=true"]
     store, manifest = stored(tmp_path, {"ours": changes, "theirs": changes})
-    older = {name: value for name, value in manifest.items() if name != "standard"}
-    assert assemble(older, store).manifest["modified"] == ""  # no file is called toy
+    older = replace(manifest, standard=None)
+    assert assemble(older, store).manifest.modified == ""  # no file is called toy
     columns = assemble(manifest, store).columns
-    assert modified_text({**older, "task": "digits"}, columns) == "Modified: epochs = 1 (task file: 20)."
+    assert modified_text(replace(older, task="digits"), columns) == "Modified: epochs = 1 (task file: 20)."
 
 
 def test_a_command_notes_what_it_changes(tiny: Path, tmp_path: Path) -> None:

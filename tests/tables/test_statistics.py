@@ -1,7 +1,7 @@
 """The statistics beside a table, from hand-made records and against numbers computed in another way."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,24 +16,23 @@ from benchmark.measure.metrics import (
     selective_risk,
     split_gain,
 )
-from benchmark.store.store import Store, folder_of
+from benchmark.store.manifest import Manifest
+from benchmark.store.store import Store
 from benchmark.tables import render
-from benchmark.tables.build import with_defaults
 from benchmark.tables.columns import load_columns
 from benchmark.tables.model import Sheet
 from benchmark.tables.render import latex
 from benchmark.tables.statistics import build_statistics
-from tests.tables.test_build import MANIFEST, fill, record, store  # noqa: F401
+from tests.tables.test_build import MANIFEST, diverged, fill, record, store, with_score  # noqa: F401
 
 
-def sheets_of(manifest: dict[str, Any], results: Store) -> dict[str, Sheet]:
-    manifest = with_defaults(manifest)
+def sheets_of(manifest: Manifest, results: Store) -> dict[str, Sheet]:
     return {sheet.name: sheet for sheet in build_statistics(manifest, load_columns(manifest, results))}
 
 
 def test_golden_sheets(store: Store) -> None:  # noqa: F811
     """Ours: 10.0 … 10.8 and 1.0 … 1.4; theirs by softmax response 10.1 … and 2.0 … 2.4, by its head twice that."""
-    sheets = sheets_of({**MANIFEST, "baseline": "Ours"}, store)
+    sheets = sheets_of(replace(MANIFEST, baseline="Ours"), store)
     assert list(sheets) == ["corrected", "differences", "correlations", "ranks", "variance", "gain"]
     assert sheets["corrected"].rows == (
         ("Theirs+SR", "1/1/0", "1/1/0", "1/1/0", "1/1/0", "needs 6 seeds", "needs 8 seeds"),
@@ -56,26 +55,26 @@ def test_golden_sheets(store: Store) -> None:  # noqa: F811
 
 def test_too_few_seeds_for_a_correction_say_how_many_it_takes(store: Store) -> None:  # noqa: F811
     """Seven columns and thirteen coverages at five seeds, as in the published tables."""
-    entries = [{**MANIFEST["entries"][0], "label": f"M{i}"} for i in range(8)]
-    coverages = [100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10]
-    manifest = {**MANIFEST, "entries": entries, "coverages": coverages, "reference": "M0"}
+    entries = tuple(replace(MANIFEST.entries[0], label=f"M{i}") for i in range(8))
+    coverages = (100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10)
+    manifest = replace(MANIFEST, entries=entries, coverages=coverages, reference="M0")
     row = sheets_of(manifest, store)["corrected"].rows[0]
     assert row == ("M1", "0/13/0", "needs 6 seeds", "needs 6 seeds", "needs 8 seeds", "needs 6 seeds", "needs 12 seeds")
 
 
 def test_what_cannot_be_is_left_out(store: Store) -> None:  # noqa: F811
-    alone = sheets_of({**MANIFEST, "entries": MANIFEST["entries"][:1]}, store)
+    alone = sheets_of(replace(MANIFEST, entries=MANIFEST.entries[:1]), store)
     assert list(alone) == ["variance"]
-    no_reference = sheets_of({**MANIFEST, "reference": "Late"}, store)
+    no_reference = sheets_of(replace(MANIFEST, reference="Late"), store)
     assert list(no_reference) == ["ranks", "variance"]
     assert list(sheets_of(MANIFEST, Store(store.root / "empty"))) == ["variance"]
 
 
 def test_a_column_that_lacks_seeds_does_not_spoil_the_resampling(store: Store) -> None:  # noqa: F811
     """Theirs has four of five: the others are resampled over five, and it is named."""
-    store.write_record(folder_of("toy", "theirs", "id", 4), {"seed": 4, "diverged": "nan", "provenance": {}})
-    third = {**MANIFEST["entries"][0], "label": "Third"}
-    ranks = sheets_of({**MANIFEST, "entries": [*MANIFEST["entries"], third]}, store)["ranks"]
+    fill(store, "theirs", [diverged(4, "nan")])
+    third = replace(MANIFEST.entries[0], label="Third")
+    ranks = sheets_of(replace(MANIFEST, entries=(*MANIFEST.entries, third)), store)["ranks"]
     assert [row[0] for row in ranks.rows] == ["Ours", "Third"]
     assert ranks.notes[1] == "Left out, as they lack seeds that most have: Theirs+SR, Theirs."
     assert "2,000 times 5 seeds" in ranks.caption
@@ -84,8 +83,8 @@ def test_a_column_that_lacks_seeds_does_not_spoil_the_resampling(store: Store) -
 @pytest.mark.parametrize(("seeds", "smallest"), [(2, "0.3333"), (3, "0.1000"), (4, "0.0286")])
 def test_below_five_seeds_nothing_is_concluded(store: Store, seeds: int, smallest: str) -> None:  # noqa: F811
     """At 50 % all pairs differ by the same: without a spread, and from few seeds, that is no proof."""
-    entries = [{**entry, "seeds": list(range(seeds))} for entry in MANIFEST["entries"]]
-    sheets = sheets_of({**MANIFEST, "entries": entries}, store)
+    entries = tuple(replace(entry, seeds=tuple(range(seeds))) for entry in MANIFEST.entries)
+    sheets = sheets_of(replace(MANIFEST, entries=entries), store)
     assert sheets["differences"].rows[0][2] == "+1.00±0.00"
     assert "*" not in render.markdown([sheets["differences"]]).partition("|")[2]
     ranks = sheets["ranks"]
@@ -98,12 +97,12 @@ def test_below_five_seeds_nothing_is_concluded(store: Store, seeds: int, smalles
 
 
 def test_two_seeds_have_no_correlation(store: Store) -> None:  # noqa: F811
-    entries = [{**entry, "seeds": [0, 1]} for entry in MANIFEST["entries"]]
-    assert sheets_of({**MANIFEST, "entries": entries}, store)["correlations"].rows[0] == ("Theirs+SR", "–", "–")
+    entries = tuple(replace(entry, seeds=(0, 1)) for entry in MANIFEST.entries)
+    assert sheets_of(replace(MANIFEST, entries=entries), store)["correlations"].rows[0] == ("Theirs+SR", "–", "–")
 
 
 def test_sheets_render(store: Store) -> None:  # noqa: F811
-    sheets = list(sheets_of({**MANIFEST, "baseline": "Ours"}, store).values())
+    sheets = list(sheets_of(replace(MANIFEST, baseline="Ours"), store).values())
     markdown, tex, csv = render.markdown(sheets), latex.document(sheets), render.csv(sheets)
     assert "| Theirs+SR |" in markdown
     assert r"Theirs+SR & +0.00$\pm$0.28 & +1.00$\pm$0.00 \\" in tex
@@ -159,9 +158,8 @@ def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
     for method, seeds, auroc in (("ours", (0, 1), 0.8), ("theirs", (1, 2), 0.9)):
         for seed in seeds:
             run = record(seed, {"SR": (0.1, 0.1)})
-            run["scores"]["SR"]["auroc"] = auroc if seed != 2 else None
-            results.write_record(folder_of("toy", method, "id", seed), run)
-    entries = [{**entry, "seeds": [0, 1, 2]} for entry in MANIFEST["entries"]]
-    gain = sheets_of({**MANIFEST, "entries": entries, "baseline": "Ours"}, results)["gain"]
+            fill(results, method, [with_score(run, "SR", auroc=auroc if seed != 2 else None)])
+    entries = tuple(replace(entry, seeds=(0, 1, 2)) for entry in MANIFEST.entries)
+    gain = sheets_of(replace(MANIFEST, entries=entries, baseline="Ours"), results)["gain"]
     assert gain.numbers[0]["n"] == 1
     assert gain.rows == (("Theirs", "+9.00", "+9.00", "+0.00"),)
