@@ -8,13 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmark.config.load import load_task
-from benchmark.store.store import Store
+from benchmark.store.record import Record
+from benchmark.store.store import Store, folder_of
 from tests.conftest import ROOT, run_here, tables_of
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -52,16 +52,16 @@ def results(run: tuple[Path, subprocess.CompletedProcess[str]]) -> Path:
     return run[0]
 
 
-def records(results: Path, task: str) -> Iterator[tuple[str, dict[str, Any], Path]]:
+def records(results: Path, task: str) -> Iterator[tuple[str, Record, Path]]:
     """(label, record, folder) of every run that the task's manifest names."""
     store = Store(results)
-    manifest = next(m for m in store.manifests() if m["task"] == task)
-    for entry in manifest["entries"]:
-        for seed in entry["seeds"]:
-            folder = Path(task, entry["method"], entry["job"], f"seed-{seed}")
+    manifest = next(m for m in store.manifests() if m.task == task)
+    for entry in manifest.entries:
+        for seed in entry.seeds:
+            folder = folder_of(task, entry.method, entry.job, seed)
             record = store.read_record(folder)
             assert record is not None
-            yield entry["label"], record, results / folder
+            yield entry.label, record, results / folder
 
 
 def test_tables_are_printed_and_written(run: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
@@ -84,34 +84,35 @@ def test_the_recorded_run_can_be_repeated(results: Path) -> None:
 
 @pytest.mark.parametrize("task", ["digits", "gaussians"])
 def test_five_seeds_of_all_five_methods(results: Path, task: str) -> None:
-    found = [(label, record["seed"]) for label, record, _ in records(results, task)]
+    found = [(label, record.seed) for label, record, _ in records(results, task)]
     assert found == [(label, seed) for label in LABELS for seed in range(5)]
 
 
 def test_digits_have_errors_worth_abstaining_from(results: Path) -> None:
-    errors = [1 - record["classifier"]["accuracy"] for _, record, _ in records(results, "digits")]
+    errors = [1 - record.measures.classifier.accuracy for _, record, _ in records(results, "digits")]
     assert 0.04 < np.mean(errors) < 0.08
 
 
 @pytest.mark.parametrize("task", ["digits", "gaussians"])
 def test_own_head_and_sr_agree_at_full_coverage(results: Path, task: str) -> None:
     for _, record, _ in records(results, task):
-        assert len({score["risk"][200] for score in record["scores"].values()}) == 1
+        assert len({score.risk[200] for score in record.measures.scores.values()}) == 1
 
 
 def test_no_method_falls_below_the_oracle(results: Path) -> None:
     """At any of the 201 coverages of any run, with any score."""
     for label, record, _ in records(results, "gaussians"):
-        floor = np.array(record["oracle"]["expected_risk"])
-        for name, score in record["scores"].items():
-            assert (np.array(score["expected_risk"]) >= floor - 1e-12).all(), (label, name)
-        assert record["oracle"]["expected_aurc"] < min(s["expected_aurc"] for s in record["scores"].values())
+        oracle, scores = record.measures.oracle, record.measures.scores
+        floor = np.array(oracle.expected_risk)
+        for name, score in scores.items():
+            assert (np.array(score.expected_risk) >= floor - 1e-12).all(), (label, name)
+        assert oracle.expected_aurc < min(score.expected_aurc for score in scores.values())
 
 
 def test_expected_and_ordinary_risk_agree_within_noise(results: Path) -> None:
     for _, record, _ in records(results, "gaussians"):
-        for score in record["scores"].values():
-            assert score["expected_risk"][200] == pytest.approx(score["risk"][200], abs=0.015)
+        for score in record.measures.scores.values():
+            assert score.expected_risk[200] == pytest.approx(score.risk[200], abs=0.015)
 
 
 @pytest.mark.parametrize("task", ["digits", "gaussians"])
@@ -120,9 +121,9 @@ def test_the_contrastive_loss_starts_within_an_epoch_of_the_warmup(results: Path
     for label, record, folder in records(results, task):
         if label == "CCL-SC":
             rows = list(csv.DictReader((folder / "history.csv").read_text().splitlines()))
-            after = record["identity"]["config"]["warmup_epochs"] + 1
-            assert float(rows[after]["contrast_active"]) > 0, record["seed"]
-            assert record["notes"] == []
+            after = record.identity["config"]["warmup_epochs"] + 1
+            assert float(rows[after]["contrast_active"]) > 0, record.seed
+            assert record.notes == []
             checked += 1
     assert checked == 5
 
@@ -136,11 +137,11 @@ def test_queues_of_the_other_small_tasks_fill_from_few_errors(task: str) -> None
 
 def test_tables_come_from_the_records_alone(results: Path) -> None:
     store = Store(results)
-    manifest = next(m for m in store.manifests() if m["task"] == "gaussians")
+    manifest = next(m for m in store.manifests() if m.task == "gaussians")
     risk = tables_of(manifest, store)[0]
     assert risk.columns == ("CCL-SC", "SAT+EM+SR", "SAT+EM", "SAT+SR", "SAT", "DG+SR", "DG", "SR", "oracle")
     runs = [record for label, record, _ in records(results, "gaussians") if label == "SR"]
-    values = [100 * run["scores"]["SR"]["risk"][180] for run in runs]
+    values = [100 * run.score("SR").risk[180] for run in runs]
     assert risk.cells["90", "SR"].mean == f"{np.mean(values):.2f}"
     assert risk.cells["90", "SR"].std == f"{np.std(values):.2f}"
 
@@ -152,9 +153,9 @@ def test_scores_can_be_computed_again_from_the_stored_predictions(results: Path)
     store = Store(results)
     for _, record, folder in records(results, "digits"):
         stored = store.read_prediction(folder.relative_to(results))
-        again = measure(stored, Registry().get(record["method"]).scores(stored.prediction))
-        assert again["scores"] == record["scores"]
-        assert again["classifier"] == record["classifier"]
+        again = measure(stored, Registry().get(record.method).scores(stored.prediction))
+        assert again.scores == record.measures.scores
+        assert again.classifier == record.measures.classifier
 
 
 def test_links_and_files_of_the_readme_exist() -> None:

@@ -3,12 +3,12 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmark.config.load import load_task
 from benchmark.jobs.plan import label_owners, plan, resolve_config
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store, folder_of
 from methods import Registry
 from tests.conftest import run_here
@@ -19,19 +19,19 @@ TASKS = ("cifar10-cpu-tuned", "cifar100-cpu-tuned", "digits", "gaussians")
 REGISTRY = Registry()
 
 
-def manifests() -> dict[str, dict[str, Any]]:
-    return {manifest["task"]: manifest for manifest in Store(REFERENCE).manifests()}
+def manifests() -> dict[str, Manifest]:
+    return {manifest.task: manifest for manifest in Store(REFERENCE).manifests()}
 
 
 def test_every_run_is_there_and_none_diverged() -> None:
     store, found = Store(REFERENCE), manifests()
     assert set(found) == set(TASKS)
     for manifest in found.values():
-        for entry in manifest["entries"]:
-            assert entry["seeds"] == [0, 1, 2, 3, 4]
-            for seed in entry["seeds"]:
-                record = store.read_sealed_record(Path(manifest["task"], entry["method"], entry["job"], f"seed-{seed}"))
-                assert record is not None and "diverged" not in record, (manifest["task"], entry["label"], seed)
+        for entry in manifest.entries:
+            assert entry.seeds == (0, 1, 2, 3, 4)
+            for seed in entry.seeds:
+                record = store.read_sealed_record(folder_of(manifest.task, entry.method, entry.job, seed))
+                assert record is not None and record.diverged is None, (manifest.task, entry.label, seed)
 
 
 def test_only_small_things_are_kept() -> None:
@@ -85,11 +85,11 @@ LABELS_SINCE_CHANGED = {
 def test_the_recorded_jobs_can_still_be_asked_for(name: str) -> None:
     """A setting added since leaves their ids alone, and a label that means more now can be set back."""
     store, manifest = Store(REFERENCE), manifests()[name]
-    labels = dict.fromkeys(entry["label"] for entry in manifest["entries"])
+    labels = dict.fromkeys(entry.label for entry in manifest.entries)
     changed = {label: settings for label, settings in LABELS_SINCE_CHANGED.items() if label in labels}
     back = [f"method.{label}.{each}" for label, settings in changed.items() for each in settings]
-    first = manifest["entries"][0]
-    recorded = (store.read_record(folder_of(name, first["method"], first["job"], 0)) or {})["identity"]
+    first = manifest.entries[0]
+    recorded = store.read_record(folder_of(name, first.method, first.job, 0)).identity
     back.append(f"channels_last={recorded.get('channels_last', False)}")  # the machine's choice
     planned = plan(load_task(name, back), labels, [0], REGISTRY, recorded["data_sha256"])
-    assert [entry.jobs[0].id for entry in planned] == [entry["job"] for entry in manifest["entries"]]
+    assert [entry.jobs[0].id for entry in planned] == [entry.job for entry in manifest.entries]

@@ -179,7 +179,7 @@ class TestUndeterminedOperators:
         run_job(job, Context(tmp_path, NOWHERE, REGISTRY), CPU, lambda values: None)
         record = Store(tmp_path).read_record(job.folder)
         assert record is not None
-        assert record["provenance"]["undetermined_operators"] == ["made_up_backward"], "of the first epoch"
+        assert record.provenance.undetermined_operators == ["made_up_backward"], "of the first epoch"
 
 
 def test_parameters_that_moving_replaces_are_still_averaged() -> None:

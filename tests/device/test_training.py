@@ -153,7 +153,7 @@ def test_memory_is_counted_from_the_beginning_of_each_job(tiny: Path, tmp_path: 
         job = make_job(tiny, label, "epochs=3")
         run(job, tmp_path, device)
         record = Store(tmp_path).read_record(job.folder)
-        peaks.append(record["provenance"]["peak_bytes"])
+        peaks.append(record.provenance.peak_bytes)
     assert peaks[0] > peaks[1] > 0
 
 

@@ -21,6 +21,7 @@ from benchmark.jobs.plan import plan
 from benchmark.jobs.suite import Suite, in_line
 from benchmark.launch.placement import Device, Schedule, Work, simulate
 from benchmark.launch.queue import Event, Waiting
+from benchmark.store.manifest import TableSettings
 from benchmark.store.store import Store
 from methods import Registry
 from tests.conftest import run_here
@@ -138,7 +139,7 @@ def of_task(name: str, labels: Sequence[str] = LABELS, **paces: float) -> Outloo
     """With three seeds, where nothing has been done; by default a step takes a second."""
     task = load_task(name)
     entries = plan(task, labels, range(3), Registry(), "hash")
-    suite = Suite(task, entries, task.coverages, task.reference, {}, "hash", describe(task.data))
+    suite = Suite(task, entries, task.coverages, task.reference, TableSettings(), "hash", describe(task.data))
     known = StepTimes({("", phase): [seconds] for phase, seconds in (paces or {"own": 1.0}).items()})
     return look_ahead(suite, Store(Path("nowhere")), lambda jobs: known, share=True)
 
@@ -244,7 +245,7 @@ def test_a_record_knows_the_time_beside_the_steps(tiny: Path, tmp_path: Path) ->
     common = ("--datasets", tiny, "--methods", "sr", "deep-ensemble", "--results", tmp_path, "--seeds")
     assert run_here(*common, 1, "-q").returncode == 0
     records = list(Store(tmp_path).records("tiny"))
-    beside = [next(iter({"first", "later"} & record["provenance"]["outside_seconds"].keys())) for record in records]
+    beside = [next(iter({"first", "later"} & record.provenance.outside_seconds.seconds.keys())) for record in records]
     assert beside.count("first") <= 1, "a process has one first job"
     found = described(*common, 2, "--cluster", "2xcpu")["schedule"]
     assert found["steps_only"] == []

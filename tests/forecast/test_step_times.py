@@ -26,6 +26,7 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_warmups
 from benchmark.jobs.suite import Suite
+from benchmark.store.manifest import TableSettings
 from benchmark.store.store import RECORD, Store
 from methods import Registry
 from tests.conftest import pretend_gpus, run_here
@@ -155,7 +156,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def suite_of(task: TaskConfig) -> Suite:
     facts = describe(task.data)
-    return Suite(task, plan(task, ["SR"], range(5), Registry(), "hash"), (100,), "SR", {}, "hash", facts)
+    return Suite(task, plan(task, ["SR"], range(5), Registry(), "hash"), (100,), "SR", TableSettings(), "hash", facts)
 
 
 def test_a_plan_of_days_is_said_with_what_to_use_instead(slow: list[str], tmp_path: Path) -> None:

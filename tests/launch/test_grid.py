@@ -17,6 +17,7 @@ from benchmark.config.load import load_task
 from benchmark.data.dataset import load
 from benchmark.jobs.plan import plan
 from benchmark.store.store import Store
+from benchmark.train.predict import empty_record
 from methods import Registry
 from tests.conftest import NOWHERE, ROOT, run_all, run_here
 
@@ -219,7 +220,7 @@ def test_older_results_of_a_plugin_keep_the_id_of_its_bytes(tiny: Path, tmp_path
     (entry,) = plan(config, ["Brittle"], range(2), methods, load(config.data, NOWHERE)[1])
     old = replace(entry.jobs[0], source_sha256=hashlib.sha256(FAILING.encode()).hexdigest())
     assert planned(tiny, plugin, store.root) == [(entry.jobs[0].id, "new")] * 2
-    store.write_record(old.folder, {"task": "tiny", "identity": old.identity(), "provenance": {}})
+    store.write_record(old.folder, empty_record(old))
     assert old.id != entry.jobs[0].id
     assert planned(tiny, plugin, store.root) == [(old.id, "done"), (old.id, "new")]
     plugin.write_text(FAILING + "# other bytes\n")

@@ -15,6 +15,7 @@ from benchmark.jobs.suite import Suite, in_line
 from benchmark.launch.eta import Eta
 from benchmark.launch.progress import COST_SHARE, Watcher, duration
 from benchmark.launch.queue import Event, Stop
+from benchmark.store.manifest import TableSettings
 from benchmark.store.store import Store
 from methods import Registry
 from tests.speed.eta import LABELS, LOG, SEEDS, SETTINGS, TASK, WORKERS
@@ -154,7 +155,7 @@ def recorded() -> list[dict[str, str]]:
 def jobs_of_log() -> list[Job]:
     task = load_task(TASK, SETTINGS)
     entries = plan(task, LABELS, range(SEEDS), Registry(), "hash")
-    suite = Suite(task, entries, (), LABELS[0], {}, "hash", describe(task.data))
+    suite = Suite(task, entries, (), LABELS[0], TableSettings(), "hash", describe(task.data))
     return share_warmups(in_line(suite.jobs()), Store(Path("nowhere")))
 
 

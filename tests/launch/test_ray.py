@@ -71,7 +71,7 @@ def test_a_job_on_several_ranks(tiny: Path, tmp_path: Path) -> None:
     assert run_all(*words, "--results", tmp_path / "local", "--workers", 1).returncode == 0
     assert contents(tmp_path / "ray") == contents(tmp_path / "local")
     (record,) = Store(tmp_path / "ray").records("tiny")
-    assert record["provenance"]["ranks"] == 2
+    assert record.provenance.ranks == 2
 
 
 def test_a_node_that_dies_costs_its_jobs_a_restart(tmp_path: Path, cluster: Any) -> None:

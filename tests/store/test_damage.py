@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_warmups
 from benchmark.store.curves import read_curve
+from benchmark.store.record import Provenance, Record
 from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
 from benchmark.train.pulse import Interrupted
 from benchmark.train.run_job import Context, run_job
@@ -133,8 +135,8 @@ def test_a_learning_curve_beside_a_run_that_has_none_is_not_shown(tmp_path: Path
     store, folder = Store(tmp_path), Path("toy", "m", "id", "seed-0")
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / folder / "history.csv").write_text("epoch,loss\n0,1.0\n")
-    older = {"identity": {}, "checksums": {}, "provenance": {}}
-    assert read_curve(folder, {**older, "provenance": {"codes": []}}, store) == ""
+    older = Record("toy", "m", "id", 0, {}, checksums={})
+    assert read_curve(folder, replace(older, provenance=Provenance(codes=[])), store) == ""
     assert read_curve(folder, older, store) != ""
 
 
@@ -167,9 +169,9 @@ def test_a_table_says_which_record_is_damaged(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "ours", [record(seed, {"SR": (0.1, 0.01)}) for seed in range(3)])
     fill(store, "theirs", [record(seed, {"SR": (0.1, 0.02)}) for seed in range(3)])
-    entries = [{**entry, "seeds": [0, 1, 2]} for entry in MANIFEST["entries"][:2]]
-    store.write_manifest("toy", {**MANIFEST, "entries": entries})
-    path = tmp_path / folder_of("toy", "theirs", MANIFEST["entries"][1]["job"], 1) / RECORD
+    entries = tuple(replace(entry, seeds=(0, 1, 2)) for entry in MANIFEST.entries[:2])
+    store.write_manifest(replace(MANIFEST, entries=entries))
+    path = tmp_path / folder_of("toy", "theirs", MANIFEST.entries[1].job, 1) / RECORD
     path.write_bytes(flipped(path.read_bytes()))
     shown = run_here("tables", "--results", tmp_path).stdout
     assert "Theirs, seed 1: its record is damaged and left out; the command that made it makes it again." in shown
@@ -284,8 +286,9 @@ def test_of_a_prediction_made_before_the_end(tiny: Path, tmp_path: Path, damage:
         path.write_bytes(flipped(content))
     assert trained(job, broken) == [2, 3]
     records = [context.store.read_record(job.folder) for context in (whole, broken)]
-    assert records[0]["checksums"] == records[1]["checksums"]
-    assert records[0]["at_epochs"] == records[1]["at_epochs"]
+    assert records[0].checksums == records[1].checksums
+    assert records[0].at_epochs == records[1].at_epochs
+    assert list(records[0].at_epochs) == [2, 3]
 
 
 def test_a_damaged_ledger_is_kept_for_people_to_look_at(tiny: Path, tmp_path: Path) -> None:
@@ -336,9 +339,10 @@ def test_results_of_before_there_were_seals_are_believed(finished: tuple[Path, P
     paths = [*results.rglob(RECORD), results / "manifests" / "tiny.json"]
     for path in paths:
         value = json.loads(path.read_text())
-        for table, key in ((value, "seal"), (value, "torch"), (value.get("provenance", {}), "seal")):
-            table.pop(key, None)
-        value.get("provenance", {}).pop("codes", None)
+        for key in ("seal", "torch", "version", "measured_by"):
+            value.pop(key, None)
+        for key in ("seal", "codes"):
+            value.get("provenance", {}).pop(key, None)
         path.write_text(json.dumps(value, indent=1))
     assert run_here("tables", "--results", results).returncode == 0
     again = run_here("--datasets", task, "--methods", "sr", "sat", "--results", results)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +21,6 @@ from benchmark.data.dataset import divide, load
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.paper.table_files import load_tables, table_manifest
 from benchmark.store.store import Store
-from benchmark.tables.build import with_defaults
 from benchmark.tables.columns import load_columns
 from benchmark.tables.render.runs_csv import HEADING, runs_csv
 from benchmark.tune.ledger import Trial, add_to_ledger
@@ -30,7 +30,7 @@ from tests.tables.test_build import many_columns
 
 LEAVES = (
     "identity", "class_coverage", "checksums", "provenance", "facts", "bound", "oracle", "standard", "modified",
-    "held_out", "winners", "at_epochs", "trials", "incomparable",
+    "held_out", "winners", "at_epochs", "trials", "incomparable", "measured_by", "further", "earlier",
 )  # fmt: skip
 """Keys whose values are told of as a whole."""
 
@@ -84,6 +84,8 @@ def test_records_predictions_histories(results: Path) -> None:
     for record in records:
         assert record["coverages"] == [c / 2 for c in range(201)]
         assert all(len(score["risk"]) == 201 for score in record["scores"].values())
+        assert set(record["measured_by"]["scores"]) == set(record["scores"])
+        assert all(score.keys() <= record["measured_by"]["measures"].keys() for score in record["scores"].values())
     for path in results.rglob("prediction*.npz"):
         with np.load(path) as arrays:
             check("prediction.npz", dict.fromkeys(re.sub(r"^aux\..*", "aux.<name>", key) for key in arrays))
@@ -93,11 +95,30 @@ def test_records_predictions_histories(results: Path) -> None:
         check("history.csv", dict.fromkeys(key if key in named else "<name>" for key in header))
 
 
-def test_manifests_and_tables(results: Path) -> None:
+def test_scores_that_were_asked_for_later_stand_apart(results: Path, tmp_path: Path) -> None:
+    again = tmp_path / "results"
+    shutil.copytree(results, again)
+    shown = run_here("tables", "--results", again, "--scores", "margin")
+    assert shown.returncode == 0, shown.stderr
+    asked = []
+    for path in sorted(again.glob("tiny/*/*/seed-0/record.json")):
+        before, now = (json.loads((root / path.relative_to(again)).read_text()) for root in (results, again))
+        check("record.json", now)
+        assert now["scores"] == before["scores"]
+        if "further" in now:
+            asked.append(now["label"])
+            assert now["further"].keys() == {"margin"}
+            assert now["further"]["margin"].keys() == next(iter(now["scores"].values())).keys()
+    assert asked == ["SAT", "Temperature scaling"], "those that the table shows"
+
+
+def test_manifests_and_tables(results: Path, tmp_path: Path) -> None:
     (table,) = load_tables(["cifar10"])
-    stored = json.loads((results / "manifests" / "tiny.json").read_text())
+    (shown,) = Store(results).manifests()
     paper = table_manifest(table, "paper", load_task("cifar10"), "part of the set")
-    check("manifest.json", stored, {**stored, **paper})
+    Store(tmp_path).write_manifest(replace(paper, entries=shown.entries, earlier=shown.entries), "paper")
+    paths = (results / "manifests" / "tiny.json", tmp_path / "paper" / "cifar10.json")
+    check("manifest.json", *(json.loads(path.read_text()) for path in paths))
     for section, name in (("tables.csv", "tiny.csv"), ("runs.csv", "tiny-runs.csv")):
         check(section, next(csv.DictReader(io.StringIO((results / "tables" / name).read_text()))))
     ledger = add_to_ledger({"task": "toy"}, "Ours", [], [Trial({"weight": 0.1}, "id", {"0": 0.1})], [0])
@@ -119,7 +140,6 @@ def test_runs_are_what_the_records_say(results: Path) -> None:
 
 def test_runs_that_diverged_are_there_without_a_measure(tmp_path: Path) -> None:
     manifest, store = many_columns(tmp_path)
-    manifest = {**with_defaults(manifest), "modified": ""}
     lines = list(csv.DictReader(io.StringIO(runs_csv(manifest, load_columns(manifest, store)))))
     assert [(line["label"], line["seed"]) for line in lines if line["measure"] == "diverged"] == [("Theirs", "4")]
     assert "oracle" not in {line["label"] for line in lines}

@@ -9,17 +9,10 @@ from typing import Any
 import pytest
 
 import methods
-from benchmark.jobs.code_version import (
-    CORE,
-    DECIDING,
-    INDIFFERENT,
-    code_hash,
-    core_hash,
-    deciding_files,
-    essence,
-    suite_hash,
-)
+from benchmark.base.programs import code_hash, essence
+from benchmark.jobs.code_version import CORE, DECIDING, INDIFFERENT, core_hash, deciding_files, suite_hash
 from benchmark.jobs.same_code import SAME_CODE
+from benchmark.store.record import Provenance, Record
 from benchmark.store.stale import installed_torch, stale_reasons
 from benchmark.store.store import STALE_RECORD, Store
 from benchmark.train.run_job import Context, run_job
@@ -48,7 +41,7 @@ def remade(results: Path, method: str, changes: dict[str, Any]) -> list[Path]:
     for path in sorted((results / "tiny" / method).rglob("record.json")):
         folders.append(path.parent.relative_to(results))
         record = store.read_record(folders[-1])
-        store.write_record(folders[-1], {**record, "provenance": {**record["provenance"], **changes}})
+        store.write_record(folders[-1], replace(record, provenance=replace(record.provenance, **changes)))
     return folders
 
 
@@ -128,8 +121,11 @@ def test_a_trunks_code_is_part_of_its_childrens(tiny: Path) -> None:
 
 
 def test_what_is_not_known_is_not_held_against_a_record() -> None:
-    assert not stale_reasons({"provenance": {}}, "code", "2.0")
-    assert not stale_reasons({"provenance": BY_CODE | BY_TORCH}, "", "")
+    older = Record("toy", "m", "id", 0, {})
+    assert not stale_reasons(older, "code", "2.0")
+    other = replace(older, provenance=Provenance(**BY_CODE, **BY_TORCH))
+    assert not stale_reasons(other, "", "")
+    assert len(stale_reasons(other, "code", "2.0")) == 2
 
 
 def test_only_what_a_program_does_counts() -> None:
@@ -214,4 +210,4 @@ def test_a_resumed_job_is_the_same_whatever_the_code_says(tiny: Path, tmp_path: 
     (job,) = make_jobs(tiny, ["SR"], seeds=1)
     assert replace(job, code="other").folder == job.folder
     run_job(job, Context(tmp_path, NOWHERE, REGISTRY), CPU, lambda values: None)
-    assert Store(tmp_path).read_record(job.folder)["provenance"]["codes"] == [job.code]
+    assert Store(tmp_path).read_record(job.folder).provenance.codes == [job.code]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from benchmark.jobs.plan import plan
 from benchmark.jobs.suite import Entry, Suite
 from benchmark.measure.evaluate import measure
 from benchmark.measure.labels import name_at
-from benchmark.store.store import Store, at_epoch
+from benchmark.store.manifest import Manifest, TableSettings
+from benchmark.store.store import Store, at_epoch, folder_of
 from benchmark.train.run_job import Context, run_job
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here, tables_of
@@ -47,7 +49,9 @@ def test_members_are_the_grids_own_runs_and_further_seeds(tiny: Path, registry: 
     further = [need.seed for job in ensemble for need in job.needs[1:]]
     assert len(set(further)) == 2
     assert not set(further) & {0, 1}
-    suite = Suite(sr[0].task, tuple(entries.values()), (100.0,), "SR", {}, "hash", describe(sr[0].task.data))
+    suite = Suite(
+        sr[0].task, tuple(entries.values()), (100.0,), "SR", TableSettings(), "hash", describe(sr[0].task.data)
+    )
     folders = [job.folder for job in suite.jobs()]
     assert len(folders) == len(set(folders)) == 2 + 2 + 2
     for job in suite.jobs():
@@ -104,13 +108,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return task, folder / "results"
 
 
-def manifest_of(results: Path) -> dict[str, Any]:
+def manifest_of(results: Path) -> Manifest:
     return Store(results).manifests()[0]
 
 
 def folders(results: Path, label: str) -> list[Path]:
-    entry = next(e for e in manifest_of(results)["entries"] if e["label"] == label)
-    return [Path("tiny", entry["method"], entry["job"], f"seed-{seed}") for seed in entry["seeds"]]
+    entry = next(entry for entry in manifest_of(results).entries if entry.label == label)
+    return [folder_of("tiny", entry.method, entry.job, seed) for seed in entry.seeds]
 
 
 def test_two_workers_respect_the_needs_and_give_the_same_bits(whole: tuple[Path, Path], tmp_path: Path) -> None:
@@ -124,9 +128,9 @@ def test_two_workers_respect_the_needs_and_give_the_same_bits(whole: tuple[Path,
 
 def test_extra_members_enter_no_column(whole: tuple[Path, Path]) -> None:
     _, results = whole
-    sr = next(e for e in manifest_of(results)["entries"] if e["label"] == "SR")
-    assert sr["seeds"] == [0, 1]
-    trained = sorted(path.parent.name for path in (results / "tiny" / "cross_entropy" / sr["job"]).rglob("record.json"))
+    sr = next(entry for entry in manifest_of(results).entries if entry.label == "SR")
+    assert sr.seeds == (0, 1)
+    trained = sorted(path.parent.name for path in (results / "tiny" / "cross_entropy" / sr.job).rglob("record.json"))
     assert len(trained) == 4
 
 
@@ -141,9 +145,9 @@ def test_deep_ensemble_is_the_mean_probability_of_its_members(whole: tuple[Path,
     np.testing.assert_allclose(softmax(made.prediction.logits.astype(float), axis=1), p, atol=1e-6)
     assert (made.labels == store.read_prediction(sr).labels).all()
     record = store.read_record(folder)
-    assert record["num_test"] == 200
-    seconds = [store.read_record(m)["provenance"]["seconds"] for m in members]
-    assert record["provenance"]["seconds"] == pytest.approx(sum(seconds)), "costs as much as its members"
+    assert record.measures.num_images == 200
+    seconds = [store.read_record(m).provenance.seconds for m in members]
+    assert record.provenance.seconds == pytest.approx(sum(seconds)), "costs as much as its members"
 
 
 def test_members_are_validated_on_the_same_images(whole: tuple[Path, Path]) -> None:
@@ -163,8 +167,8 @@ def test_a_record_is_what_its_stored_prediction_gives(whole: tuple[Path, Path]) 
         stored = Store(results).read_prediction(folders(results, label)[0])
         again = measure(stored, Registry().get(name).scores(stored.prediction))
         record = Store(results).read_record(folders(results, label)[0])
-        assert again["classifier"] == record["classifier"]
-        assert again["scores"] == record["scores"]
+        assert again.classifier == record.measures.classifier
+        assert again.scores == record.measures.scores
 
 
 def test_an_ensemble_holds_the_same_test_images_out(tiny: Path, tmp_path: Path) -> None:
@@ -181,9 +185,9 @@ def test_snapshots_are_stored_at_the_cycle_ends_and_averaged(whole: tuple[Path, 
     store = Store(results)
     cyclic = next(path.parent for path in (results / "tiny").rglob("prediction-2.npz")).relative_to(results)
     record = store.read_record(cyclic)
-    assert record["identity"]["schedule"]["name"] == "cyclic"
-    assert set(record["checksums"]) >= {"prediction-2.npz", "prediction-4.npz", "prediction-val-2.npz"}
-    seed = record["seed"]
+    assert record.identity["schedule"]["name"] == "cyclic"
+    assert set(record.checksums) >= {"prediction-2.npz", "prediction-4.npz", "prediction-val-2.npz"}
+    seed = record.seed
     states = [store.read_prediction(cyclic, at_epoch("prediction.npz", epoch)).prediction.logits for epoch in (2, 4)]
     assert (states[1] == store.read_prediction(cyclic).prediction.logits).all(), "the last snapshot is the final state"
     assert not (states[0] == states[1]).all()
@@ -230,9 +234,9 @@ def test_each_coverage_fills_its_own_row(whole: tuple[Path, Path]) -> None:
     assert ("100", "SelectiveNet") not in risk.cells
     store = Store(results)
     for row in ("90", "80"):
-        entry = next(e for e in manifest_of(results)["entries"] if e.get("coverage") == float(row))
-        records = [store.read_record(Path("tiny", entry["method"], entry["job"], f"seed-{s}")) for s in (0, 1)]
-        values = [100 * record["scores"]["selection"]["risk"][round(2 * float(row))] for record in records]
+        entry = next(entry for entry in manifest_of(results).entries if entry.coverage == float(row))
+        records = [store.read_record(folder_of("tiny", entry.method, entry.job, seed)) for seed in (0, 1)]
+        values = [100 * record.score("selection").risk[round(2 * float(row))] for record in records]
         assert risk.cells[row, "SelectiveNet"].values == pytest.approx(values)
     place = risk.columns.index("SelectiveNet")
     assert risk.summary["avg. rank"][place] == "–"
@@ -244,14 +248,14 @@ def test_tables_bear_a_coverage_without_a_result(whole: tuple[Path, Path], tmp_p
     _, results = whole
     copy = tmp_path / "copy"
     shutil.copytree(results, copy)
-    entry = next(e for e in manifest_of(copy)["entries"] if e.get("coverage") == 90)
-    shutil.rmtree(copy / "tiny" / "selective_net" / entry["job"])
+    entry = next(entry for entry in manifest_of(copy).entries if entry.coverage == 90)
+    shutil.rmtree(copy / "tiny" / "selective_net" / entry.job)
     risk, measures = tables_of(manifest_of(copy), Store(copy))
     assert risk.cells["90", "SelectiveNet"].missing == "(0/2)"
     assert ("80", "SelectiveNet") in risk.cells
     assert ("AURC ×10³", "SelectiveNet@80") in measures.cells
     assert any("coverages 90, 80; other rows have no model" in note for note in risk.notes)
-    by_selection = tables_of({**manifest_of(copy), "reference": "SelectiveNet"}, Store(copy))[1]
+    by_selection = tables_of(replace(manifest_of(copy), reference="SelectiveNet"), Store(copy))[1]
     assert any("no comparison" in note for note in by_selection.notes)
 
 
@@ -320,7 +324,7 @@ def test_killed_between_its_cycles_it_ends_with_the_same_bits(
         assert (tmp_path / "r" / job.needs[0].folder / name).read_bytes() == (unbroken / name).read_bytes()
     stores = ((context.store, job.needs[0].folder), (Store(results), unbroken.relative_to(results)))
     records = [store.read_record(folder) for store, folder in stores]
-    assert records[0]["checksums"] == records[1]["checksums"]
+    assert records[0].checksums == records[1].checksums
 
 
 OVER = """
@@ -379,9 +383,9 @@ def test_the_percentile_rule_is_a_table_option(whole: tuple[Path, Path]) -> None
     assert "at or above a percentile" in result.stdout
     store = Store(results)
     records = [store.read_record(folder) for folder in folders(results, "SR")]
-    expected = np.mean([100 * record["scores"]["SR"]["percentile_risk"][180] for record in records])
+    expected = np.mean([100 * record.score("SR").percentile_risk[180] for record in records])
     assert f"{expected:.2f}" in result.stdout
-    kept = [record["scores"]["SR"]["percentile_coverage"][180] for record in records]
+    kept = [record.score("SR").percentile_coverage[180] for record in records]
     assert all(0.9 <= share <= 1 for share in kept)
     assert f"| {100 * np.mean(kept):.2f}±" in result.stdout.split("Coverage really kept (%)")[1].split("Further")[0]
     run_here("tables", "--results", results)

@@ -235,7 +235,7 @@ def test_a_job_is_stopped_and_resumed_with_another_number(
         run_on_ranks(job, context, CPU, lambda values: epochs.append(values["epoch"]) or values["epochs_done"] == 3)
     assert epochs == [1, 2]
     assert trained(job, context) == [3]
-    environments = context.store.read_record(job.folder)["provenance"]["environments"]  # type: ignore[index]
+    environments = context.store.read_record(job.folder).provenance.environments  # type: ignore[union-attr]
     assert [line.endswith(", 2 ranks") for line in environments] == [False, True]
 
 
@@ -254,9 +254,9 @@ def test_a_grid_on_two_ranks_each(tiny: Path, tmp_path: Path, hostile: Path) -> 
     folders = [path.parent.relative_to(two.root) for path in sorted(two.root.rglob("record.json"))]
     assert len(folders) == 2
     for folder in folders:
-        ours, theirs = (store.read_record(folder) or {} for store in (two, one))
-        assert ours["classifier"]["nll"] == pytest.approx(theirs["classifier"]["nll"], rel=0.1)
-        assert ours["provenance"].get("ranks", 1) == (2 if "cross_entropy" in str(folder) else 1)
+        ours, theirs = (store.read_record(folder) for store in (two, one))
+        assert ours.measures.classifier.nll == pytest.approx(theirs.measures.classifier.nll, rel=0.1)
+        assert ours.provenance.ranks == (2 if "cross_entropy" in str(folder) else 1)
         assert np.array_equal(two.read_prediction(folder).labels, one.read_prediction(folder).labels)
         assert len(two.read_prediction(folder).prediction.logits) == 200
     assert not [path for path in two.root.rglob("*") if path.suffix in (".pt", ".tmp", ".lock", ".txt")]
