@@ -20,6 +20,7 @@ COMMANDS = (
     "prepare",
     "list",
     "tables",
+    "measure",
     "figures",
     "paper",
     "audit",

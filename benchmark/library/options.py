@@ -127,6 +127,15 @@ class FiguresOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeasureOptions(Options):
+    """A results folder whose measures to bring up to date, and scores to measure in addition to each run's own."""
+
+    results: str = "results"
+    scores: tuple[str, ...] | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExplainOptions(MarkerOptions):
     """A cell of a table: its task (or paper/NAME), its column and its row."""
 

@@ -137,7 +137,7 @@ def renew_folder(store: Store, folders: Iterable[Path], wanted: Sequence[str] = 
         record = store.read_record(folder)
         if record is not None:
             new = up_to_date(record, folder, store, wanted)
-            yield Renewed(folder, replace(new, reasons={}) != record, new.reasons)
+            yield Renewed(folder, new.made_by != record.made_by, new.reasons)
 
 
 def keep(record: Record, folder: Path, store: Store) -> None:

@@ -1,0 +1,55 @@
+"""Bring the measures of a whole results folder up to date, from its stored predictions. This trains nothing."""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from benchmark.base.errors import UserError
+from benchmark.base.units import counted
+from benchmark.library.options import MeasureOptions
+from benchmark.library.settings import no_results, score_names
+from benchmark.store.measuring import renew_folder
+from benchmark.store.mirror import mirrored
+from benchmark.store.store import Store
+from benchmark.store.version_control import is_under_version_control
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What became of the runs of a folder."""
+
+    runs: int
+    changed: int
+    """Runs of which something was measured."""
+    lacking: Mapping[tuple[str, str], int]
+    """By measure or score, and the reason why it cannot be measured: the number of runs without it."""
+
+    def text(self) -> str:
+        """Return a line on what was done, and one for each thing that could not be."""
+        rest = self.runs - self.changed
+        lines = [f"{counted(self.changed, 'run')} measured, {rest} had nothing to measure; nothing was trained"]
+        for (name, why), count in self.lacking.items():
+            lines.append(f"{name}: not known of {counted(count, 'run')}: {why}")
+        return "\n".join(lines)
+
+
+def measure_results(options: MeasureOptions) -> Measured:
+    """Measure what runs of a folder lack or other code measured, with further scores if some are named; keep it."""
+    wanted = score_names(options.scores or ())
+    changed, lacking = 0, Counter[tuple[str, str]]()
+    with mirrored(options.results) as here:
+        store = Store(here.folder)
+        folders = store.finished()
+        if not folders:
+            raise no_results(store.root)
+        if is_under_version_control(store.root):
+            raise UserError(f"'{store.root}' is under version control, so its records stay as they are; copy it first")
+        hidden = options.quiet or not sys.stderr.isatty()
+        for run in tqdm(renew_folder(store, folders, wanted), total=len(folders), unit="run", disable=hidden):
+            changed += run.changed
+            lacking.update(run.reasons.items())
+        here.outcome = measured = Measured(len(folders), changed, dict(sorted(lacking.items())))
+    return measured
