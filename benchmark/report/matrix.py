@@ -42,11 +42,7 @@ def aurc_values(columns: Sequence[Column]) -> Values:
     """Return the AURC by column and seed; a training for a single coverage is a column of its own."""
     values: Values = {}
     for column in split_by_coverage(columns):
-        by_seed = (
-            {}
-            if column.is_oracle
-            else {r.seed: aurc for r in column.records if (aurc := r.score(column.score).aurc) is not None}
-        )
+        by_seed = {} if column.is_oracle else {r.seed: r.score(column.score).aurc for r in column.records}
         values[column.name] = {seed: aurc for seed, aurc in by_seed.items() if aurc is not None}
     return {name: by_seed for name, by_seed in values.items() if by_seed}
 

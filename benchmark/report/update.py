@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from benchmark.base.errors import UserError
 from benchmark.base.files import write_if_changed
 from benchmark.report.page import build_page, make_part
 from benchmark.report.parts import Part, load_or_make, make_and_store
@@ -17,7 +18,7 @@ Parts = dict[tuple[str, str], Part | None]
 Makers = Mapping[str, Callable[[Manifest, Store], Assembled]]
 """By kind of manifest, `task` or `paper`, how everything that is shown of one is assembled."""
 NAME = "report.html"
-UNREADABLE = (KeyError, IndexError, TypeError, ValueError)
+UNREADABLE = (UserError, KeyError, IndexError, TypeError, ValueError)
 """What is raised where records are of another version: no command fails for that."""
 
 
