@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +23,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Names that are odd, points beside lines, more columns than a phone is wide."""
     store = made_results(tmp_path_factory.mktemp("page"), methods=4)
     manifest = store.manifests()[0]
-    entries = [*manifest["entries"][:3], {**manifest["entries"][3], "label": "Odd <b> & 'name'"}]
-    entries += [{**entries[0], "label": "Each", "coverage": coverage} for coverage in (90, 80)]
-    store.write_manifest("made", {**manifest, "entries": entries, "coverages": [100, 99, 98, 97, 95, 90, 85, 80, 70]})
+    *others, last = manifest.entries
+    apart = [replace(others[0], label="Each", coverage=coverage) for coverage in (90, 80)]
+    entries = (*others, replace(last, label="Odd <b> & 'name'"), *apart)
+    coverages = (100, 99, 98, 97, 95, 90, 85, 80, 70)
+    store.write_manifest(replace(manifest, entries=entries, coverages=coverages))
     return update_report(store, MAKERS).as_uri()
 
 

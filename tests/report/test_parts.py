@@ -1,15 +1,17 @@
 """The page is put together from kept parts, and never shows one that something has changed for."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmark.paper.assemble import MAKERS
 from benchmark.report import parts
 from benchmark.report.update import update_report
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import ERROR, HISTORY, RECORD, Store, folder_of
+from benchmark.tables.assemble import Assembled
 from tests.conftest import run_here
 from tests.report.test_report import made_record, made_results, write_run
 
@@ -23,8 +25,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     assemble = MAKERS["task"]
 
-    def counting(manifest: dict[str, Any], store: Store) -> Any:
-        names.append(manifest["name"])
+    def counting(manifest: Manifest, store: Store) -> Assembled:
+        names.append(manifest.name)
         return assemble(manifest, store)
 
     monkeypatch.setitem(MAKERS, "task", counting)
@@ -54,7 +56,7 @@ CHANGES: dict[str, Callable[[Store], object]] = {
     "a damaged record": lambda store: (store.root / RUN / RECORD).write_text("{}"),
     "a curve": lambda store: (store.root / RUN / HISTORY).write_text("epoch,loss\n0,7.5\n"),
     "an error": lambda store: (store.root / RUN / ERROR).write_text("it broke"),
-    "a manifest": lambda store: store.write_manifest("one", {**store.manifests()[0], "title": "another title"}),
+    "a manifest": lambda store: store.write_manifest(replace(store.manifests()[0], title="another title")),
     "the same bytes again": lambda store: rewrite(store.root / RUN / RECORD),
 }
 

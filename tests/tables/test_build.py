@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from benchmark.base.errors import UserError
+from benchmark.base.files import BLANK, write_sealed
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import made_by_now
 from benchmark.store.record import Provenance, Record
-from benchmark.store.store import Store, folder_of
+from benchmark.store.store import RECORD, Store, folder_of
 from benchmark.tables import render
 from benchmark.tables.build import select
 from benchmark.tables.render import latex
@@ -52,6 +53,12 @@ def diverged(seed: int, why: str) -> Record:
 def fill(store: Store, method: str, runs: list[Record]) -> None:
     for run in runs:
         store.write_record(folder_of("toy", method, "id", run.seed), replace(run, method=method))
+
+
+def write_plain(store: Store, folder: Path, plain: dict[str, Any]) -> None:
+    """Write the content of a record as another version of the code would, with its seal."""
+    provenance = {**plain["provenance"], "seal": BLANK}
+    write_sealed(store.root / folder / RECORD, {**plain, "provenance": provenance}, folder.as_posix())
 
 
 @pytest.fixture

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from benchmark.base.files import BLANK, write_sealed
 from benchmark.measure.versions import MadeBy
 from benchmark.store.manifest import ManifestEntry
 from benchmark.store.measuring import made_by_now
 from benchmark.store.record import Provenance, Record, plain_record
-from benchmark.store.store import RECORD, Store, folder_of
+from benchmark.store.store import Store, folder_of
 from benchmark.tables.diff import compare_folders
 from tests.conftest import run_here
-from tests.tables.test_build import MANIFEST, diverged, record, with_score
+from tests.tables.test_build import MANIFEST, diverged, record, with_score, write_plain
 
 
 def make(root: Path, risks: list[float], job: str = "id", label: str = "Ours", **extra: Any) -> Store:
@@ -160,10 +159,9 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
 
 def write_version_1(store: Store, run: Record) -> None:
     """Write a record as it was before records named a version, and the code behind their measures."""
-    folder, plain = folder_of("toy", "ours", "id", run.seed), plain_record(run)
+    plain = plain_record(run)
     del plain["version"], plain["measured_by"]
-    plain["provenance"] = {**plain["provenance"], "seal": BLANK}
-    write_sealed(store.root / folder / RECORD, plain, folder.as_posix())
+    write_plain(store, folder_of("toy", "ours", "id", run.seed), plain)
 
 
 def test_percentiles_of_an_older_version_are_no_move(tmp_path: Path) -> None:
