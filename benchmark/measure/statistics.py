@@ -40,9 +40,12 @@ def rank_sum_ways(doubled_ranks: tuple[int, ...], n: int) -> Array:
     """Count the subsets of n ranks by their sum: exact with and without ties, for any number of values."""
     counts: Array = np.zeros((n + 1, sum(doubled_ranks) + 1))
     counts[0, 0] = 1
-    for rank in doubled_ranks:
-        counts[1:, rank:] += counts[:-1, : counts.shape[1] - rank].copy()
-    return np.asarray(counts[n])
+    reached = 0
+    for size, rank in enumerate(doubled_ranks, start=1):
+        reached += rank
+        least, most = max(1, n - len(doubled_ranks) + size), min(n, size)  # no other subset exists and can grow to n
+        counts[least : most + 1, rank : reached + 1] += counts[least - 1 : most, : reached + 1 - rank].copy()
+    return np.array(counts[n])  # a view would keep all sizes in memory
 
 
 def normal_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import nan
 from typing import Any
 
@@ -45,16 +46,16 @@ class Cell:
     ddof: int = 0
     """The standard deviation divides by n − ddof."""
 
-    @property
+    @cached_property
     def values(self) -> tuple[float, ...]:
         return tuple(self.by_seed.values())
 
-    @property
+    @cached_property
     def mean(self) -> str:
         """Return the mean as printed; ranks and best entries are decided by it."""
         return f"{np.mean(self.values):.{self.decimals}f}"
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """Return the standard deviation over runs; nan where there are too few."""
         return float(np.std(self.values, ddof=self.ddof)) if len(self.values) > self.ddof else nan

@@ -102,10 +102,11 @@ def table_text(table: Table | Sheet) -> str:
 
 def choose_layout(table: Table | Sheet) -> tuple[Size, float, list[Page]]:
     """Choose one column if the whole table fits, else the page; there the fewest parts, then the largest type."""
+    pages_in_digits = [measured_page(table, turned) for turned in orientations(table)]
     for room in (COLUMN, PAGE):
         layouts = []
         for size in SIZES:
-            candidates = [measured_page(table, turned, size) for turned in orientations(table)]
+            candidates = [at_size(page, size) for page in pages_in_digits]
             layouts.append((size, arrange(candidates, room + GAP)))
         size, pages = min(layouts, key=lambda layout: (not fits(layout[1], room), len(layout[1])))
         if len(pages) == 1 and fits(pages, room):
@@ -117,19 +118,23 @@ def fits(pages: Sequence[Page], room: float) -> bool:
     return all(sum(page.widths) <= room + GAP for page in pages)
 
 
-def measured_page(table: Table | Sheet, turned: bool, size: Size) -> Page:
-    """Return the page of a table, turned or not, with its widths: those of its Markdown, which shows what is bold."""
+def measured_page(table: Table | Sheet, turned: bool) -> Page:
+    """Return a table, turned or not, with its widths in digits: those of its Markdown, which shows what is bold."""
     grid = texts(table, cell_text, escape, lambda text: rf"\textbf{{{text}}}", turned)
     plain = texts(table, markdown_cell, str, lambda text: f"**{text}**", turned)
-    widths = widths_of(plain, lambda text: points(text, size))
-    return Page(grid, [min(width, WRAPPED) + GAP for width in widths])
+    return Page(grid, widths_of(plain, width_in_digits))
 
 
-def points(text: str, size: Size) -> float:
-    """Return an upper bound of the width of a text, in points."""
+def at_size(page: Page, size: Size) -> Page:
+    """Return a page with its widths in points, gaps included, instead of digits."""
+    return Page(page.grid, [min(size.digit * width, WRAPPED) + GAP for width in page.widths])
+
+
+def width_in_digits(text: str) -> float:
+    """Return an upper bound of the width of a text."""
     parts = re.sub("</?u>", "", text).split("**")
     widths = [sum(WIDTH_OF.get(character, CAPITAL) for character in part) for part in parts]
-    return size.digit * (sum(widths[::2]) + BOLD * sum(widths[1::2]))
+    return sum(widths[::2]) + BOLD * sum(widths[1::2])
 
 
 def split_rows(page: Page) -> list[Page]:
