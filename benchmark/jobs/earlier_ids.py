@@ -15,9 +15,9 @@ def suite_as_found(suite: Suite, store: Store) -> Suite:
 
 def entry_as_found(entry: Entry, store: Store) -> Entry:
     """Return an entry with the older id where only that has been begun. All seeds of an entry share their id."""
-    older = tuple(map(with_bytes_hash, entry.jobs))
-    if [job.id for job in older] == [job.id for job in entry.jobs]:
+    if all(with_bytes_hash(job).id == job.id for job in entry.jobs[:1]):
         return entry
+    older = tuple(map(with_bytes_hash, entry.jobs))
     return replace(entry, jobs=older) if any_begun(older, store) and not any_begun(entry.jobs, store) else entry
 
 

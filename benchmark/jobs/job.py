@@ -120,7 +120,7 @@ class Job:
         """Return its name in messages."""
         return f"{self.task.name} {self.label} seed {self.seed}"
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """Return where its files lie below the results folder."""
         own = folder_of(self.task.name, self.method, self.id, self.seed)
