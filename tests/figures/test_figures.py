@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,33 +21,38 @@ from benchmark.figures.bound import PANELS
 from benchmark.figures.catalogue import OF_A_TASK, Drawn, write_figure, write_published_figures, write_task_figures
 from benchmark.figures.runs import load_runs, seeds_text
 from benchmark.library.figures import varies_a_setting
+from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.statistics import smallest_p
+from benchmark.store.manifest import Manifest, ManifestEntry
+from benchmark.store.record import Provenance, Record
 from benchmark.store.store import PREDICTION, Store, folder_of
 from benchmark.tables import looks
 from benchmark.tables.columns import Column
 from methods import Registry
 from tests.conftest import ROOT, run_here
-from tests.tables.test_build import MANIFEST
+from tests.tables.test_build import LATE, MANIFEST, diverged, fill, record
 
 METHODS = ("Ours", "Theirs", "Plain")
-SEEDS = [0, 1, 2]
+SEEDS = (0, 1, 2)
 
 
-def full_record(seed: int, level: float, **extra: Any) -> dict[str, Any]:
+def full_record(seed: int, level: float, oracle: ScoreMeasures | None = None, **extra: Any) -> Record:
     """A record whose curve rises with the coverage to `level`."""
     curve = [level * (1 + seed / 50) * (i / 200) ** 2 for i in range(201)]
-    scores = {"SR": {"risk": curve, "aurc": level / 3, "e_aurc": 0.0, "augrc": 0.0, "auroc": 0.9 - level / 5,
-                     "top_ties": 0.0}}  # fmt: skip
-    provenance = {"environments": ["here"], "seconds": 10 * level + seed, "peak_bytes": 2**28 + seed}
-    classifier = {"accuracy": 1 - curve[200], "nll": 0.5, "brier": 0.2, "ece": 0.1}
-    return {"seed": seed, "scores": scores, "classifier": classifier, "num_test": 60, "notes": [],
-            "provenance": provenance, **extra}  # fmt: skip
+    score = ScoreMeasures(curve, aurc=level / 3, e_aurc=0.0, augrc=0.0, auroc=0.9 - level / 5, top_ties=0.0)
+    measures = Measures(ClassifierMeasures(1 - curve[200], 0.5, 0.2, 0.1), {"SR": score}, 60, oracle=oracle)
+    provenance = Provenance(environments=("here",), seconds=10 * level + seed, peak_bytes=2**28 + seed)
+    return record(seed, {"SR": (0.0, 0.0)}, **{"measures": measures, "provenance": provenance, **extra})
 
 
-def manifest_of(methods: tuple[str, ...] = METHODS, **extra: Any) -> dict[str, Any]:
-    entries = [{"label": name, "method": name.lower(), "job": "id", "seeds": SEEDS} for name in methods]
-    return {**MANIFEST, "entries": entries, "baseline": "Plain", **extra}
+def manifest_of(methods: tuple[str, ...] = METHODS, **extra: Any) -> Manifest:
+    entries = tuple(ManifestEntry(name, name.lower(), "id", SEEDS) for name in methods)
+    return replace(MANIFEST, **{"entries": entries, "baseline": "Plain", **extra})
+
+
+def with_seeds(*seeds: int) -> Manifest:
+    return manifest_of(entries=tuple(replace(entry, seeds=seeds) for entry in manifest_of().entries))
 
 
 def evidence(seed: int, features: bool = True) -> Evidence:
@@ -59,16 +65,15 @@ def evidence(seed: int, features: bool = True) -> Evidence:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = Store(tmp_path)
-    oracle = {"risk": [0.0] * 201}
+    oracle = ScoreMeasures([0.0] * 201)
     for index, name in enumerate(METHODS):
         for seed in SEEDS:
             folder = folder_of("toy", name.lower(), "id", seed)
-            run = full_record(seed, 0.1 + 0.05 * index, oracle=oracle)
             identity = {"config": {"warmup_epochs": 1}}
-            store.write_record(folder, {**run, "method": folder.parts[1], "job": "id", "identity": identity})
+            fill(store, name.lower(), [full_record(seed, 0.1 + 0.05 * index, oracle, identity=identity)])
             store.write_history(folder, [dict.fromkeys(PANELS, 1.0 + epoch + index) for epoch in range(3)])
             store.write_prediction(folder, PREDICTION, evidence(index))
-    store.write_manifest("toy", manifest_of())
+    store.write_manifest(manifest_of())
     return store
 
 
@@ -76,7 +81,7 @@ def names(store: Store) -> set[str]:
     return {path.name for path in (store.root / "figures").glob("*")}
 
 
-def write(manifest: dict[str, Any], store: Store, *figures: str) -> str:
+def write(manifest: Manifest, store: Store, *figures: str) -> str:
     """Write figures, and return what is said of them."""
     runs = load_runs(manifest, store)
     return "\n".join(write_figure(OF_A_TASK[name], runs, name).text() for name in figures)
@@ -102,7 +107,7 @@ def test_every_figure_is_written_with_the_same_bytes_whatever_the_users_settings
 
 
 def test_without_runs_every_figure_says_why(store: Store) -> None:
-    nothing = [{**entry, "job": "other"} for entry in manifest_of()["entries"]]
+    nothing = tuple(replace(entry, job="other") for entry in manifest_of().entries)
     drawn = [*write_task_figures(manifest_of(entries=nothing), store)]
     assert not any(each.paths for each in drawn)
     assert [each.text().split(":")[0] for each in drawn] == [f"no toy-{name}" for name in OF_A_TASK]
@@ -110,10 +115,9 @@ def test_without_runs_every_figure_says_why(store: Store) -> None:
 
 def test_missing_and_diverged_runs_are_left_out(store: Store) -> None:
     (store.root / folder_of("toy", "theirs", "id", 1) / "record.json").unlink()
-    diverged = {"seed": 2, "diverged": "the loss is nan", "provenance": {}}
-    store.write_record(folder_of("toy", "plain", "id", 2), diverged)
-    late = {"label": "A name that is much longer than any figure has room for", "method": "late", "job": "id"}
-    entries = [*manifest_of()["entries"], {**late, "seeds": [0]}]
+    fill(store, "plain", [diverged(2, "the loss is nan")])
+    late = replace(LATE, label="A name that is much longer than any figure has room for")
+    entries = (*manifest_of().entries, late)
     write(manifest_of(entries=entries), store, "risk-coverage", "ranks", "cost", "gain")
     assert {"toy-risk-coverage.png", "toy-cost.png", "toy-gain.png"} <= names(store)
     runs = load_runs(manifest_of(entries=entries), store)
@@ -123,8 +127,7 @@ def test_missing_and_diverged_runs_are_left_out(store: Store) -> None:
 
 
 def test_one_seed_has_no_ranks(store: Store) -> None:
-    entries = [{**entry, "seeds": [0]} for entry in manifest_of()["entries"]]
-    said = write(manifest_of(entries=entries), store, "ranks", "gain")
+    said = write(with_seeds(0), store, "ranks", "gain")
     assert "no toy-ranks: it takes two columns with a value at every coverage, and two seeds" in said
     assert "toy-gain.png" in names(store)
 
@@ -132,11 +135,9 @@ def test_one_seed_has_no_ranks(store: Store) -> None:
 @pytest.mark.parametrize("seeds", [2, 3, 4, 5])
 def test_ranks_of_few_seeds_say_what_these_can_show(store: Store, seeds: int) -> None:
     """Each column lies above the one before in every seed: from four seeds and fewer nothing follows."""
-    entries = [{**entry, "seeds": list(range(seeds))} for entry in manifest_of()["entries"]]
     for index, name in enumerate(METHODS):
-        for seed in range(seeds):
-            store.write_record(folder_of("toy", name.lower(), "id", seed), full_record(seed, 0.1 + 0.05 * index))
-    text = " ".join(each.get_text() for each in ranks.draw(load_runs(manifest_of(entries=entries), store)).texts)
+        fill(store, name.lower(), [full_record(seed, 0.1 + 0.05 * index) for seed in range(seeds)])
+    text = " ".join(each.get_text() for each in ranks.draw(load_runs(with_seeds(*range(seeds)), store)).texts)
     assert f"{seeds} against {seeds} runs, is {smallest_p(seeds, seeds):.4f}" in text
     assert ("nothing is said of which columns differ" in text) == (seeds < 5)
     assert ("draws of the 5 seeds) leaves 0 out" in text) == (seeds == 5)
@@ -146,9 +147,9 @@ def test_ranks_of_few_seeds_say_what_these_can_show(store: Store, seeds: int) ->
 def test_features_that_were_not_kept_name_the_option(store: Store) -> None:
     """Of the first seed that both have they are drawn; without any the option is named."""
     runs = load_runs(manifest_of(), store)
-    (entry,) = [entry for entry in runs.manifest["entries"] if entry["label"] == "Ours"]
+    (entry,) = [entry for entry in runs.manifest.entries if entry.label == "Ours"]
     store.write_prediction(folder_of("toy", "ours", "id", 0), PREDICTION, evidence(0, features=False))
-    assert list(tsne.seed_evidence(entry, runs)) == SEEDS[1:]
+    assert tuple(tsne.seed_evidence(entry, runs)) == SEEDS[1:]
     for seed in SEEDS:
         store.write_prediction(folder_of("toy", "ours", "id", seed), PREDICTION, evidence(0, features=False))
     said = write(manifest_of(), store, "tsne")
@@ -158,8 +159,7 @@ def test_features_that_were_not_kept_name_the_option(store: Store) -> None:
 def test_records_without_memory_or_with_a_single_column(store: Store) -> None:
     for seed in SEEDS:
         run = full_record(seed, 0.1)
-        del run["provenance"]["peak_bytes"]
-        store.write_record(folder_of("toy", "plain", "id", seed), run)
+        fill(store, "plain", [replace(run, provenance=replace(run.provenance, peak_bytes=None))])
     write(manifest_of(("Plain",), reference="Plain"), store, "risk-coverage", "ranks", "cost", "gain")
     assert names(store) == {f"toy-{name}.{end}" for name in ("cost", "risk-coverage") for end in ("png", "pdf")}
 
@@ -171,10 +171,9 @@ def test_memory_is_a_gpus_only(store: Store) -> None:
     assert memory.get_xlim()[1] > 1.05 * 2**28 / 2**20, "marks of equal costs lie inside, and not upon the edge"
     for index, name in enumerate(METHODS):
         run = full_record(0, 0.1 + 0.05 * index)
-        run["provenance"]["environments"] = ["torch 2, AVX512 (x), cpu, 1 thread(s)"]
-        store.write_record(folder_of("toy", name.lower(), "id", 0), run)
-    entries = [{**entry, "seeds": [0]} for entry in manifest_of()["entries"]]
-    figure = cost.draw(load_runs(manifest_of(entries=entries), store))
+        on_host = replace(run.provenance, environments=("torch 2, AVX512 (x), cpu, 1 thread(s)",))
+        fill(store, name.lower(), [replace(run, provenance=on_host)])
+    figure = cost.draw(load_runs(with_seeds(0), store))
     said = " ".join(each.get_text() for each in figure.findobj(Text))
     assert "AURC" in said
     assert "emory" not in said
@@ -234,10 +233,9 @@ def test_no_text_is_cut_or_covered(tmp_path: Path, count: int) -> None:
     """Of methods that lie close together, with long names; on a GPU, so that costs have three panels."""
     store, methods = Store(tmp_path), tuple(f"Method of a name {index}" for index in range(count))
     for index, name in enumerate(methods):
-        for seed in range(2):
-            level = 0.9 if index == 1 else 0.1 + 0.0001 * index
-            store.write_record(folder_of("toy", name.lower(), "id", seed), full_record(seed, level))
-    entries = [{"label": name, "method": name.lower(), "job": "id", "seeds": [0, 1]} for name in methods]
+        level = 0.9 if index == 1 else 0.1 + 0.0001 * index
+        fill(store, name.lower(), [full_record(seed, level) for seed in range(2)])
+    entries = tuple(ManifestEntry(name, name.lower(), "id", (0, 1)) for name in methods)
     runs = load_runs(manifest_of(entries=entries, reference=methods[0], baseline=methods[0]), store)
     for name in ("risk-coverage", "ranks", "cost", "gain"):
         with style.house_style():
@@ -300,8 +298,8 @@ def test_the_name_of_a_class_stands_among_its_points() -> None:
 
 
 def test_columns_of_one_training_per_coverage_have_no_curve(store: Store) -> None:
-    parts = [{"label": "Parts", "method": "plain", "job": "id", "seeds": SEEDS, "coverage": c} for c in (100.0, 50.0)]
-    runs = load_runs(manifest_of(entries=[*manifest_of()["entries"], *parts]), store)
+    parts = [ManifestEntry("Parts", "plain", "id", SEEDS, coverage=c) for c in (100.0, 50.0)]
+    runs = load_runs(manifest_of(entries=(*manifest_of().entries, *parts)), store)
     text = " ".join(risk_coverage.caption(runs, runs.judged[:3], 3))
     assert "Without a curve, as each coverage has a training of its own: Parts." in text
 
@@ -341,15 +339,15 @@ def test_settings_and_their_axis() -> None:
 
 @pytest.mark.parametrize("suffix", ["", "-cpu"])
 def test_sensitivity_with_and_without_published_values(store: Store, suffix: str) -> None:
-    settings = ["q=0", "q=0.9", "q=0.99", "q=0.999"]
-    entries = [{"label": name, "method": "ours", "job": "id", "seeds": SEEDS} for name in settings[:3]]
-    late = {"label": "q=0.999", "method": "late", "job": "id", "seeds": SEEDS}
+    settings = ("q=0", "q=0.9", "q=0.99", "q=0.999")
+    entries = [ManifestEntry(name, "ours", "id", SEEDS) for name in settings[:3]]
+    late = replace(LATE, label="q=0.999", seeds=SEEDS)
     reasons = dict.fromkeys(settings, "too small") if suffix else {}
     shown = {"columns": settings, "reference": "q=0.99", "published": "sensitivity_q", "incomparable": reasons}
-    table = manifest_of(entries=[*entries, late], name=f"q{suffix}", **shown)
+    table = manifest_of(entries=(*entries, late), name=f"q{suffix}", **shown)
     (drawn,) = write_published_figures([table], store)
     assert varies_a_setting(table)
-    assert not varies_a_setting({**table, "name": "celeba"})
+    assert not varies_a_setting(replace(table, name="celeba"))
     assert [path.name for path in drawn.paths] == [f"q{suffix}-sensitivity.png", f"q{suffix}-sensitivity.pdf"]
     runs = load_runs(table, store)
     legend = sensitivity.draw(runs).legends
@@ -439,8 +437,8 @@ def test_gains_of_which_most_are_nothing() -> None:
 
 def test_a_name_is_no_formula(store: Store) -> None:
     """A label that matplotlib would read as mathematics, and fail on."""
-    entries = [{**entry, "label": f"{entry['label']} $\\frac$"} for entry in manifest_of()["entries"]]
-    manifest = manifest_of(entries=entries, reference=entries[0]["label"], baseline=entries[-1]["label"])
+    entries = tuple(replace(entry, label=f"{entry.label} $\\frac$") for entry in manifest_of().entries)
+    manifest = manifest_of(entries=entries, reference=entries[0].label, baseline=entries[-1].label)
     write(manifest, store, "risk-coverage", "ranks", "cost", "gain")
     assert "toy-gain.png" in names(store)
 
