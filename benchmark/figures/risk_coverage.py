@@ -32,10 +32,10 @@ HALF, STEEP, NOTHING = 50.0, 0.25, 0.01
 
 
 def draw(runs: Runs) -> Figure:
-    usable = [column for column in runs.judged if not column.parts]
+    reference, curve = runs.manifest.reference, curve_of(runs.manifest)
+    usable = [column for column in runs.judged if not column.parts and curves_by_seed(column, curve)]
     if not usable:
         raise NotDrawn("no column has a run with one curve")
-    reference, curve = runs.manifest.reference, curve_of(runs.manifest)
     shown = choose_columns(usable, runs.ranked, reference)
     base = base_of(usable, runs.manifest)
     deltas = differences([*shown, *(column for column in usable if column.name == base)], base, curve)
@@ -63,7 +63,7 @@ def draw_risks(whole: Axes, part: Axes, shown: Sequence[Column], runs: Runs) -> 
     """Draw all coverages, and the part in which the columns can be told apart."""
     curve = curve_of(runs.manifest)
     curves = {column.name: seed_curves(column, curve) for column in shown}
-    oracle = next((column for column in runs.columns if column.is_oracle), None)
+    oracle = next((column for column in runs.columns if column.is_oracle and curves_by_seed(column, curve)), None)
     low, high = zoom(runs.manifest.coverages, [risks.mean(axis=0) for risks in curves.values()])
     for axes, bounds in ((whole, (0.0, 100.0)), (part, (low, high))):
         inside = points_within(bounds)
@@ -159,10 +159,13 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     parted = [column.name for column in runs.judged if column.parts]
     reason = "Without a curve, as each coverage has a training of its own"
     empty = [column.name for column in runs.columns if not column.records]
+    curve = curve_of(runs.manifest)
+    unknown = [column.name for column in runs.judged if not column.parts and not curves_by_seed(column, curve)]
     return [
         f"{runs.manifest.title}: {seeds_text(shown, '; band: smallest to largest')}.",
         *([f"Shown are {best}; {more} more are left out."] if more else []),
         *([f"{reason}: {abbreviate(parted)}."] if parted else []),
+        *([f"Without a curve that this code has measured: {abbreviate(unknown)}."] if unknown else []),
         *([f"Without a run: {abbreviate(empty)}."] if empty else []),
     ]
 
