@@ -1,5 +1,6 @@
 """Errors that the suite raises: mistakes of the user, and what a machine can lack."""
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -26,6 +27,15 @@ class Unreachable(Exception):
 
     outcome: Any = None
     """What was done before, for those who would show it."""
+
+
+class JobsFailed(Exception):
+    """Some jobs have no result; the message says which, and why. The tables of all others are written."""
+
+    def __init__(self, failures: Sequence[str], outcome: Any) -> None:
+        super().__init__("\n".join(failures))
+        self.outcome = outcome
+        """What was made all the same."""
 
 
 class NoRoom(Exception):

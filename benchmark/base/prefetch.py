@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from benchmark.base.children import without_script
 from benchmark.base.signals import ignored_interrupts
 
 Item = TypeVar("Item")
@@ -34,12 +36,27 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class Processes(ProcessPoolExecutor):
+    """Processes that do not run the user's script again. They are started as there are tasks for them."""
+
+    def submit(self, work: Callable[..., Result], /, *args: Any, **kwargs: Any) -> "Future[Result]":
+        with without_script():
+            return super().submit(work, *args, **kwargs)
+
+
 def processes() -> ProcessPoolExecutor:
-    """Start a process for each core. They end with their parent, however that ends."""
-    pool = ProcessPoolExecutor(cores(), mp_context=multiprocessing.get_context("spawn"), initializer=watch_parent)
+    """Start a process for each core. Ctrl-C does not reach them. They end with their parent, however that ends."""
+    pool = Processes(cores(), mp_context=multiprocessing.get_context("spawn"), initializer=begin)
     with ignored_interrupts():
-        pool.submit(int).result()  # the first task starts them all
+        for first in [pool.submit(int) for _ in range(cores())]:
+            first.result()
     return pool
+
+
+def begin() -> None:
+    """Leave Ctrl-C to the parent, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    watch_parent()
 
 
 def watch_parent() -> None:

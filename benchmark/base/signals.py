@@ -24,7 +24,7 @@ def handled(number: int, handler: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(number, before)
+        signal.signal(number, signal.SIG_DFL if before is None else before)  # None: it was not set by Python
 
 
 def ignored_interrupts() -> Any:

@@ -14,6 +14,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
+from benchmark.base.children import without_script
 from benchmark.base.prefetch import watch_parent
 from benchmark.base.signals import ignored_interrupts
 from benchmark.jobs.job import Job
@@ -110,7 +111,7 @@ class Pool:
     def start(self, device: str) -> Worker:
         ours, theirs = SPAWN.Pipe()
         process = SPAWN.Process(target=work, args=(theirs, self.context, device), daemon=True)
-        with ignored_interrupts():
+        with ignored_interrupts(), without_script():
             process.start()
         theirs.close()
         return Worker(process, ours, device)
@@ -186,6 +187,7 @@ def log_tail(store: Store, folder: Path) -> str:
 
 def work(connection: "Connection[Any, Any]", context: Context, device: str) -> None:
     """Run the jobs that the parent sends: all that a worker process does. It ends with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a thread that starts workers cannot let them inherit it
     watch_parent()
     faulthandler.enable()
 
