@@ -1,9 +1,12 @@
-"""Show a person how a run goes on: one live line on a terminal, one plain line per finished job elsewhere."""
+"""Show a person how a run goes on: one live line on a terminal or in a notebook, a plain line per job elsewhere."""
 
+import importlib
+import importlib.util
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tqdm import tqdm
 
@@ -14,6 +17,8 @@ from benchmark.launch.queue import Event, Stop
 
 SILENCE_SECONDS, SILENCE_SHARE = 10.0, 0.01
 """Where there is no live line, a plain one is printed after this silence, or this share of a long run so far."""
+REDRAW_SECONDS = 0.1
+"""A notebook is sent every drawing, however fast they follow each other."""
 COST_SHARE = 0.02
 """The share of the time that may be spent on the estimate."""
 
@@ -25,6 +30,22 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def in_notebook() -> bool:
+    """Tell whether this process is the kernel of a notebook, which redraws a line although it is no terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def make_bar(jobs: int, *, live: bool) -> Any:
+    """Return a bar of tqdm's: a line, or in a notebook a widget, which stays when all is done."""
+    stays = in_notebook()
+    widget = stays and importlib.util.find_spec("ipywidgets") is not None
+    kind = importlib.import_module("tqdm.notebook").tqdm if widget else tqdm
+    layout = f"{{n_fmt}}/{{total_fmt}} {'job' if jobs == 1 else 'jobs'} |{{bar{'' if widget else ':8'}}}| {{desc}}"
+    return kind(total=jobs, disable=not live, leave=stays, dynamic_ncols=True, bar_format=layout)
 
 
 @dataclass
@@ -49,9 +70,9 @@ class Watcher:
         self.began = self.spoke = time.monotonic()
         self.end: float | None = None
         self.look_again = self.began
-        self.live = sys.stderr.isatty() and not self.quiet
-        layout = f"{{n_fmt}}/{{total_fmt}} {'job' if len(self.jobs) == 1 else 'jobs'} |{{bar:8}}| {{desc}}"
-        self.bar = tqdm(total=len(self.jobs), disable=not self.live, leave=False, dynamic_ncols=True, bar_format=layout)
+        self.drawn = -REDRAW_SECONDS
+        self.live = (sys.stderr.isatty() or in_notebook()) and not self.quiet
+        self.bar = make_bar(len(self.jobs), live=self.live)
 
     def __call__(self, event: Event) -> None:
         if event.kind == "started":
@@ -77,7 +98,9 @@ class Watcher:
         self.spoke = time.monotonic()
 
     def show(self, line: str) -> None:
-        self.bar.set_description_str(" | ".join(filter(None, [self.eta(), line])))
+        due = time.monotonic() - self.drawn >= REDRAW_SECONDS
+        self.drawn = time.monotonic() if due else self.drawn
+        self.bar.set_description_str(" | ".join(filter(None, [self.eta(), line])), refresh=due)
 
     def eta(self) -> str:
         """Return the time left as text. It is computed at most once a second: many jobs take long to simulate."""
@@ -131,6 +154,8 @@ class Watcher:
         self.say("stopping as soon as each job has saved its state; press Ctrl-C again to stop at once")
 
     def close(self) -> None:
+        if self.finished == len(self.jobs):
+            self.bar.set_description_str("", refresh=False)
         self.bar.close()
 
 
