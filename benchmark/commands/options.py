@@ -5,11 +5,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmark.base.errors import Unreachable, UserError
+from benchmark.base.errors import JobsFailed, Unreachable, UserError
 from benchmark.base.limits import Within, read_number
 from benchmark.library.options import CACHE_VARIABLE, DATA_VARIABLE, DDOF, DECIMALS, Options, read_coverage
 
@@ -29,15 +29,28 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+@dataclass
+class Ended:
+    """How a call of the library ended: what it returned, and the exit code of the command."""
+
+    outcome: Any = None
+    code: int = 0
+
+
 @contextmanager
-def shown_despite_outage(show: Callable[[Any], None]) -> Iterator[None]:
-    """Show what was done in the block before results could not be copied to their URL."""
+def showing(show: Callable[[Any], None]) -> Iterator[Ended]:
+    """Show the outcome of the block, also where some jobs failed or the results could not be copied to their URL."""
+    ended = Ended()
     try:
-        yield
+        yield ended
+    except JobsFailed as error:
+        ended.outcome, ended.code = error.outcome, 1
     except Unreachable as error:
-        if error.outcome is not None:
-            show(error.outcome)
+        ended.outcome = error.outcome
         raise
+    finally:
+        if ended.outcome is not None:
+            show(ended.outcome)
 
 
 def refusing(read: Callable[[str], T]) -> Callable[[str], T]:

@@ -1,12 +1,13 @@
 """`paper`: regenerate published tables, with the published numbers beside them. A run that several need is one job."""
 
 import argparse
+from functools import partial
 
 from benchmark.base.limits import SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
-from benchmark.commands.training import add_training, plan_or_train
-from benchmark.library.options import PaperOptions
+from benchmark.commands.training import add_training, show_plan, show_trained
+from benchmark.library.options import PaperOptions, PlanOptions
 
 HELP = "the paper's tables with your own numbers beside the published ones"
 SETTINGS = "settings"
@@ -37,4 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.tables == [SETTINGS]:
         print(settings_text(arguments.scale))
         return 0
-    return plan_or_train(options.make_options(PaperOptions, arguments), arguments, plan_paper, train_paper)
+    asked = options.make_options(PaperOptions, arguments)
+    if arguments.dry_run:
+        return show_plan(plan_paper(asked, options.make_options(PlanOptions, arguments)), arguments)
+    with options.showing(partial(show_trained, options=asked)) as ended:
+        ended.outcome = train_paper(asked)
+    return ended.code

@@ -1,12 +1,13 @@
 """`run`: train what is missing of a grid of tasks, methods and seeds, then write its tables."""
 
 import argparse
+from functools import partial
 
 from benchmark.base.limits import SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
-from benchmark.commands.training import add_training, plan_or_train
-from benchmark.library.options import SEED, RunOptions
+from benchmark.commands.training import add_training, show_plan, show_trained
+from benchmark.library.options import SEED, PlanOptions, RunOptions
 
 HELP = "train what is missing of a grid and write its tables (the default command)"
 
@@ -29,4 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
     from benchmark.library.run import plan_tasks, train_tasks
 
     check_plan(arguments)
-    return plan_or_train(options.make_options(RunOptions, arguments), arguments, plan_tasks, train_tasks)
+    asked = options.make_options(RunOptions, arguments)
+    if arguments.dry_run:
+        return show_plan(plan_tasks(asked, options.make_options(PlanOptions, arguments)), arguments)
+    with options.showing(partial(show_trained, options=asked)) as ended:
+        ended.outcome = train_tasks(asked)
+    return ended.code

@@ -10,7 +10,7 @@ from benchmark.commands.options import (
     add_selection,
     add_table_options,
     make_options,
-    shown_despite_outage,
+    showing,
     terminal_width,
 )
 from benchmark.library.options import TablesOptions
@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from benchmark.library.tables import make_tables
 
-    with shown_despite_outage(show):
-        show(make_tables(make_options(TablesOptions, arguments)))
-    return 0
+    with showing(show) as ended:
+        ended.outcome = make_tables(make_options(TablesOptions, arguments))
+    return ended.code
 
 
 def show(tables: "Tables") -> None:

@@ -2,8 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from benchmark.base.files import say
 from benchmark.base.signals import EXIT_INTERRUPTED
@@ -13,9 +12,7 @@ from benchmark.commands.options import (
     Arguments,
     add_count,
     add_speed,
-    make_options,
     refusing,
-    shown_despite_outage,
     terminal_width,
 )
 from benchmark.library.options import (
@@ -24,15 +21,12 @@ from benchmark.library.options import (
     MAX_STEPS,
     RETRIES,
     WORKERS,
-    PlanOptions,
     TrainingOptions,
 )
 
 if TYPE_CHECKING:
     from benchmark.forecast.dry_run import Plan
     from benchmark.library.training import Trained
-
-Asked = TypeVar("Asked", bound=TrainingOptions)
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
@@ -121,30 +115,15 @@ def add_keeping(parser: Arguments) -> None:
     )
 
 
-def plan_or_train(
-    options: Asked,
-    arguments: argparse.Namespace,
-    plan: "Callable[[Asked, PlanOptions], Plan]",
-    train: "Callable[[Asked], Trained]",
-) -> int:
-    """Show the plan of some options, or train what they ask for and show its tables; return the exit code."""
-    from benchmark.library.training import JobsFailed
+def show_plan(plan: "Plan", arguments: argparse.Namespace) -> int:
+    """Print a plan; return the exit code."""
+    print(json.dumps(plan.described, indent=1) if arguments.json else plan.text())
+    return EXIT_INTERRUPTED if plan.cut_short else 0
 
-    if arguments.dry_run:
-        planned = plan(options, make_options(PlanOptions, arguments))
-        print(json.dumps(planned.described, indent=1) if arguments.json else planned.text())
-        return EXIT_INTERRUPTED if planned.cut_short else 0
 
-    def show(trained: "Trained") -> None:
-        if options.max_steps or not options.quiet:
-            print(f"{trained.text(terminal_width())}{trained.remark}", flush=True)
-        for line in trained.failures:
-            say(line)
-
-    try:
-        with shown_despite_outage(show):
-            show(train(options))
-    except JobsFailed as failed:
-        show(failed.trained)
-        return 1
-    return 0
+def show_trained(trained: "Trained", options: TrainingOptions) -> None:
+    """Print the tables of what is trained, and name the jobs without a result."""
+    if options.max_steps or not options.quiet:
+        print(f"{trained.text(terminal_width())}{trained.remark}", flush=True)
+    for line in trained.failures:
+        say(line)

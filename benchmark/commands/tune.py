@@ -1,12 +1,13 @@
 """`tune`: try the grid of a method on held-out training images, keep every trial, write the winner as a task file."""
 
 import argparse
+from functools import partial
 
 from benchmark.base.limits import SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
-from benchmark.commands.training import add_training, plan_or_train
-from benchmark.library.options import TuneOptions
+from benchmark.commands.training import add_training, show_plan, show_trained
+from benchmark.library.options import PlanOptions, TuneOptions
 
 HELP = "search the settings of a method on held-out training images"
 
@@ -35,4 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     from benchmark.library.tune import plan_trials, train_trials
 
     check_plan(arguments)
-    return plan_or_train(options.make_options(TuneOptions, arguments), arguments, plan_trials, train_trials)
+    asked = options.make_options(TuneOptions, arguments)
+    if arguments.dry_run:
+        return show_plan(plan_trials(asked, options.make_options(PlanOptions, arguments)), arguments)
+    with options.showing(partial(show_trained, options=asked)) as ended:
+        ended.outcome = train_trials(asked)
+    return ended.code

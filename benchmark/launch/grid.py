@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,10 +146,14 @@ class Grid:
             if state in FINISHED and not store.is_claimed(folder) and folder not in context.awaited:
                 store.tidy(folder)
         self.announce(len(missing), shared=len(to_run) - len(missing))
-        failed = self.run_missing(to_run, context)
+        with self.watched(to_run, context) as (watcher, waiting, asked):
+            self.launch(waiting, context, asked)
         self.clean_up(context)
         earlier = [(job, "diverged in an earlier run") for job in self.jobs if states[job.folder] == "diverged"]
-        return [f"failed: {job.name}: {why} (see {context.results / job.folder})" for job, why in (*earlier, *failed)]
+        return [
+            f"failed: {job.name}: {why} (see {context.results / job.folder})"
+            for job, why in (*earlier, *watcher.failures)
+        ]
 
     def context(self) -> Context:
         """Return what every worker must know."""
@@ -185,8 +190,9 @@ class Grid:
             warmups = f"; shared warm-ups to train first: {shared}" if shared else ""
             say(f"{counted(count, 'job')}, {count - missing} done already{warmups}")
 
-    def run_missing(self, jobs: list[Job], context: Context) -> list[tuple[Job, str]]:
-        """Run jobs while a person watches. Return those that have no result, with the reason."""
+    @contextmanager
+    def watched(self, jobs: list[Job], context: Context) -> Iterator[tuple[Watcher, Waiting, Asked]]:
+        """Let a person watch jobs that are run in the block, and stop them: with Ctrl-C, or at the first failure."""
         options = self.options
         at_a_time, tables = min(len(self.devices), len(jobs)), not options.max_steps
         watcher = Watcher(jobs, options.quiet, options.verbose, options.fail_fast, at_a_time, tables)
@@ -196,12 +202,11 @@ class Grid:
             waiting.release = context.store.remove_snapshot
         try:
             with patient_interrupts(watcher.stopping) as asked:
-                self.launch(waiting, context, asked)
+                yield watcher, waiting, asked
         except Stop:
             pass
         finally:
             watcher.close()
-        return watcher.failures
 
     def launch(self, waiting: Waiting, context: Context, asked: Asked) -> None:
         """Run the waiting jobs: on Ray, one after the other in this process, or with a worker process per device.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from benchmark.base.children import safe_path
-from benchmark.base.errors import UserError
+from benchmark.base.errors import JobsFailed, UserError
 from benchmark.base.files import say
 from benchmark.base.names import canonical, match_name
 from benchmark.base.units import counted
@@ -34,14 +34,6 @@ class Trained(Tables):
     """The tables of what is trained, what to say of them, and a line for each job that has no result."""
 
     failures: tuple[str, ...] = ()
-
-
-class JobsFailed(Exception):
-    """Some jobs have no result; the message says which, and why. The tables of all others are written."""
-
-    def __init__(self, trained: Trained) -> None:
-        super().__init__("\n".join([f"{counted(len(trained.failures), 'job')} failed", *trained.failures]))
-        self.trained = trained
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,7 @@ def train(options: T, ask: Ask[T]) -> Trained:
         made = Tables((), tried) if options.max_steps else request.finish()
         here.outcome = trained = Trained(made.shown, made.remark, tuple(failures))
     if failures:
-        raise JobsFailed(trained)
+        raise JobsFailed(failures, trained)
     return trained
 
 
