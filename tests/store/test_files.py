@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmark.base.files import BLANK, write_sealed
 from benchmark.config.load import load_task
 from benchmark.data.cache import Folders, cache_name
 from benchmark.data.cache_build import open_cache
@@ -110,6 +111,22 @@ def test_scores_that_were_asked_for_later_stand_apart(results: Path, tmp_path: P
             assert now["further"].keys() == {"margin"}
             assert now["further"]["margin"].keys() == next(iter(now["scores"].values())).keys()
     assert asked == ["SAT", "Temperature scaling"], "those that the table shows"
+
+
+@pytest.mark.parametrize("kind", ["record", "manifest"])
+def test_a_file_of_a_later_version_is_refused(results: Path, tmp_path: Path, kind: str) -> None:
+    again = tmp_path / "results"
+    shutil.copytree(results, again)
+    path = next(again.glob("tiny/self_adaptive/*/seed-0/record.json" if kind == "record" else "manifests/tiny.json"))
+    plain = {**json.loads(path.read_text()), "version": 99}
+    (plain["provenance"] if kind == "record" else plain)["seal"] = BLANK
+    place = path.parent if kind == "record" else path
+    write_sealed(path, plain, place.relative_to(again).as_posix())
+    shown = run_here("tables", "--results", again)
+    assert shown.returncode == 2
+    assert shown.stderr.startswith(f"error: '{path}' is a {kind} of version 99, and this code reads versions up to 2")
+    assert len(shown.stderr.splitlines()) == 1
+    assert path.is_file()
 
 
 def test_manifests_and_tables(results: Path, tmp_path: Path) -> None:
