@@ -130,11 +130,11 @@ def confidence_of(name: str, run: FinishedRun, method: str = "") -> Confidence:
     """Return the confidences of a score by its name, for a run of this method. Raise Unavailable where it has none."""
     if name in ADDED:
         return np.asarray(ADDED[name].score(run), dtype=np.float64)
-    if method in OF_METHODS and name in (found := OF_METHODS[method][0](run.test.prediction)):
-        return found[name]
     if score := POST_HOC.get(name) or OWN.get(name):
         try:
             return score(run)
         except KeyError as output:
             raise Unavailable(f"its predictions have no output {output}") from None
+    if method in OF_METHODS and name in (found := OF_METHODS[method][0](run.test.prediction)):
+        return found[name]
     raise Unavailable(f"{name} is a score of its plugin's own; name the file: --plugin {method}.py")

@@ -73,7 +73,7 @@ class Accounting:
             environments=self.environments,
             codes=codes_of(job, [(trained, self.codes)]),
             weights_kept=weights_kept,
-            undetermined_operators=sorted(self.operators),
+            undetermined_operators=tuple(sorted(self.operators)),
             peak_bytes=self.peak_bytes or None,
             ranks=ranks,
             step_seconds=None if job.max_steps else Timed(self.trainer.device.type, step_seconds),

@@ -50,7 +50,7 @@ def url(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def first_label(results: Path) -> str:
-    return str(Store(results).manifests()[0]["entries"][0]["label"])
+    return str(Store(results).manifests()[0].entries[0].label)
 
 
 def test_tables_are_returned_and_written(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

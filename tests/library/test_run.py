@@ -124,8 +124,8 @@ def test_an_interrupt_is_an_exception_and_the_same_call_goes_on(
         with pytest.raises(KeyboardInterrupt):
             run(tiny, "sr", 1, tmp_path / "broken", workers=0, quiet=True)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    (entry,) = Store(tmp_path / "broken").manifests()[0]["entries"]
-    folder = Path("tiny", entry["method"], entry["job"], "seed-0")
+    (entry,) = Store(tmp_path / "broken").manifests()[0].entries
+    folder = Path("tiny", entry.method, entry.job, "seed-0")
     assert Store(tmp_path / "broken").state(folder) == "partial"
     run(tiny, "sr", 1, tmp_path / "broken", workers=0, quiet=True)
     run(tiny, "sr", 1, tmp_path / "whole", workers=0, quiet=True)
