@@ -2,13 +2,21 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmark.base.files import Damaged
-from benchmark.store.manifest import checked_names, needed_plugin, with_earlier, with_every_run
+from benchmark.store.manifest import (
+    Manifest,
+    ManifestEntry,
+    checked_names,
+    needed_plugin,
+    with_earlier,
+    with_every_run,
+)
 from benchmark.store.store import Store
 from benchmark.store.version_control import is_under_version_control
 from tests.conftest import ROOT, run_here
@@ -16,31 +24,31 @@ from tests.report.test_report import made_record, made_results, write_run
 from tests.tables.test_build import MANIFEST
 
 
-def entry(label: str, job: str = "id", seeds: tuple[int, ...] = (0, 1), **more: Any) -> dict[str, Any]:
-    return {"label": label, "method": label.lower(), "job": job, "seeds": list(seeds), **more}
+def entry(label: str, job: str = "id", seeds: tuple[int, ...] = (0, 1), **more: Any) -> ManifestEntry:
+    return ManifestEntry(label, label.lower(), job, seeds, **more)
 
 
-def of(*entries: dict[str, Any]) -> dict[str, Any]:
-    return {**MANIFEST, "entries": list(entries)}
+def of(*entries: ManifestEntry) -> Manifest:
+    return replace(MANIFEST, entries=entries)
 
 
-def columns(manifest: dict[str, Any]) -> list[tuple[str, str, list[int]]]:
-    return [(each["label"], each["job"], each["seeds"]) for each in manifest["entries"]]
+def columns(manifest: Manifest) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(each.label, each.job, each.seeds) for each in manifest.entries]
 
 
 def test_a_manifest_keeps_earlier_runs_in_mind() -> None:
     first = of(entry("A", seeds=(0, 1, 2)), entry("B"))
     second = with_earlier(of(entry("A"), entry("C")), first)
-    assert columns(second) == [("A", "id", [0, 1]), ("C", "id", [0, 1])], "the last command's are shown"
-    everything = [("A", "id", [0, 1, 2]), ("C", "id", [0, 1]), ("B", "id", [0, 1])]
+    assert columns(second) == [("A", "id", (0, 1)), ("C", "id", (0, 1))], "the last command's are shown"
+    everything = [("A", "id", (0, 1, 2)), ("C", "id", (0, 1)), ("B", "id", (0, 1))]
     assert columns(with_every_run(second)) == everything
     third = with_earlier(of(entry("C")), second)
     assert sorted(columns(with_every_run(third))) == sorted(everything)
-    assert "earlier" not in with_earlier(first, first), "the same command adds nothing"
+    assert with_earlier(first, first) == first, "the same command adds nothing"
 
 
 def test_of_several_settings_the_latest_has_the_name() -> None:
-    manifest: dict[str, Any] = of(entry("A", "old"))
+    manifest = of(entry("A", "old"))
     for job in ("older", "new"):
         manifest = with_earlier(of(entry("A", job)), manifest)
     assert [label for label, *_ in columns(with_every_run(manifest))] == ["A", "A (job older)", "A (job old)"]
@@ -49,13 +57,13 @@ def test_of_several_settings_the_latest_has_the_name() -> None:
 
 def test_runs_of_published_tables_are_found_and_coverages_stand_apart() -> None:
     parts = (entry("A", "x", coverage=90.0), entry("A", "y", coverage=80.0))
-    other = {**of(entry("D")), "task": "another"}
+    other = replace(of(entry("D")), task="another")
     assert [label for label, *_ in columns(with_every_run(of(entry("C")), [of(*parts), other]))] == ["C", "A", "A"]
 
 
 def test_an_earlier_entry_cannot_leave_the_folder() -> None:
     with pytest.raises(Damaged):
-        checked_names({**of(entry("A")), "earlier": [{**entry("B"), "method": "../x"}]}, MANIFEST["name"])
+        checked_names(replace(of(entry("A")), earlier=(replace(entry("B"), method="../x"),)), MANIFEST.name)
 
 
 def test_tables_and_explain_find_the_runs_of_every_command(tiny: Path, tmp_path: Path) -> None:
@@ -76,7 +84,7 @@ def test_runs_on_other_images_are_told(tmp_path: Path) -> None:
     """The images of a user may have changed between two commands."""
     store = made_results(tmp_path, methods=2, seeds=1)
     run = made_record(0, 0.2)
-    write_run(store, "made", "m1", {**run, "identity": {**run["identity"], "data_sha256": "cd" * 32}})
+    write_run(store, "made", "m1", replace(run, identity={**run.identity, "data_sha256": "cd" * 32}))
     assert "M1: other images than M0 was given, so not comparable." in run_here("tables", "--results", tmp_path).stdout
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,15 @@ from benchmark.data.sources import get_source
 from benchmark.launch.queue import Event
 from benchmark.launch.repair import repair
 from benchmark.launch.supervise import outcome
+from benchmark.measure.versions import MadeBy
+from benchmark.store.manifest import plain_entry, plain_manifest
 from benchmark.store.store import Store, folder_of
 from benchmark.train.run_job import Context
 from tests.conftest import NOWHERE, ROOT, TINY, run_here
 from tests.store.test_damage import REGISTRY, make_jobs
 from tests.tables.test_build import MANIFEST, fill, record
 
+ONE_RUN = replace(MANIFEST, entries=(replace(MANIFEST.entries[0], seeds=(0,)),))
 SOURCES = [ROOT / "run_all.py", *(ROOT / "benchmark").rglob("*.py"), *(ROOT / "methods").rglob("*.py")]
 FORBIDDEN = {"eval", "exec", "__import__", "os.system", "os.popen", "subprocess.getoutput"}
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "joblib"}
@@ -86,16 +90,20 @@ def test_a_checkpoint_that_carries_code_is_not_run(tiny: Path, tmp_path: Path) -
 
 
 def test_a_prediction_that_carries_code_is_not_run(tmp_path: Path) -> None:
+    """Neither where a score is asked for, nor where other code has measured the run."""
     store, proof = Store(tmp_path / "r"), tmp_path / "executed"
-    fill(store, "ours", [record(0, {"SR": (0.1, 0.1)})])
+    run = record(0, {"SR": (0.1, 0.1)})
+    fill(store, "ours", [run])
     buffer = io.BytesIO()
     np.savez(buffer, logits=np.array([Exploit(proof)], dtype=object), labels=np.zeros(1))
     folder = folder_of("toy", "ours", "id", 0)
     (store.root / folder / "prediction.npz").write_bytes(buffer.getvalue())
     with pytest.raises(ValueError, match="allow_pickle"):
         store.read_prediction(folder)
-    store.write_manifest("toy", {**MANIFEST, "entries": [{**MANIFEST["entries"][0], "seeds": [0]}]})
+    store.write_manifest(ONE_RUN)
     assert run_here("tables", "--results", store.root, "--scores", "margin").returncode == 0
+    fill(store, "ours", [replace(run, made_by=MadeBy())])
+    assert run_here("tables", "--results", store.root).returncode == 0
     assert not proof.exists()
 
 
@@ -106,15 +114,15 @@ def test_a_prediction_that_carries_code_is_not_run(tmp_path: Path) -> None:
         {"name": "/tmp/outside"},
         {"task": "../outside"},
         {"task": ".."},
-        {"entries": [{"label": "Ours", "method": "../..", "job": "id", "seeds": [0]}]},
-        {"entries": [{"label": "Ours", "method": "ours", "job": "/etc", "seeds": [0]}]},
+        {"entries": [{**plain_entry(ONE_RUN.entries[0]), "method": "../.."}]},
+        {"entries": [{**plain_entry(ONE_RUN.entries[0]), "job": "/etc"}]},
     ],
     ids=str,
 )
 def test_a_manifest_cannot_name_what_lies_outside(tmp_path: Path, change: dict[str, Any]) -> None:
     store = Store(tmp_path / "deep" / "results")
     fill(store, "ours", [record(0, {"SR": (0.1, 0.1)})])
-    store.write_manifest("toy", {**MANIFEST, "entries": [{**MANIFEST["entries"][0], "seeds": [0]}], **change})
+    store.replace_json(Path("manifests", "toy.json"), {**plain_manifest(ONE_RUN), **change})
     before = sorted(tmp_path.rglob("*"))
     result = run_here("tables", "--results", store.root)
     assert result.returncode == 2
@@ -126,7 +134,7 @@ def test_a_record_cannot_have_files_outside_moved(tmp_path: Path) -> None:
     store, mine = Store(tmp_path / "results"), tmp_path / "mine.npz"
     mine.write_bytes(b"mine")
     folder = folder_of("toy", "ours", "id", 0)
-    store.write_record(folder, {**record(0, {"SR": (0.1, 0.1)}), "checksums": {"../../../../../mine.npz": "0"}})
+    store.write_record(folder, record(0, {"SR": (0.1, 0.1)}, checksums={"../../../../../mine.npz": "0"}))
     assert list(store.damage(folder)) == ["record.json"]
     repair(folder, store)
     assert mine.read_bytes() == b"mine"
@@ -185,7 +193,7 @@ def test_no_other_command_runs_a_file_that_lies_about(tmp_path: Path, monkeypatc
     """Not from the folder one stands in, nor from the results."""
     store = Store(tmp_path / "results")
     fill(store, "ours", [record(0, {"SR": (0.1, 0.1)})])
-    store.write_manifest("toy", {**MANIFEST, "entries": [{**MANIFEST["entries"][0], "seeds": [0]}]})
+    store.write_manifest(ONE_RUN)
     for folder in (tmp_path, store.root, store.root / "toy" / "ours"):
         (folder / "ours.py").write_text("raise SystemExit('executed')\n")
     monkeypatch.chdir(tmp_path)
