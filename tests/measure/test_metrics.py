@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from benchmark.measure import metrics
+from benchmark.measure.evaluate import Ranking, measure, measure_ranking
 from benchmark.measure.metrics import class_coverage, kept_weights, percentile_risk, selective_risk
-from tests.fixtures import F6_LABELS, F6_LOGITS, M10_CONFIDENCE, M10_ERROR
+from benchmark.measure.prediction import Evidence, Prediction
+from tests.fixtures import F6_LABELS, F6_LOGITS, F6_RESPONSE, M10_CONFIDENCE, M10_ERROR
 
 runs = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40)
 small_runs = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6)
@@ -21,6 +23,14 @@ small_runs = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, m
 
 def split(run: list[tuple[int, bool]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([c for c, _ in run], dtype=float), np.array([e for _, e in run], dtype=float)
+
+
+def judged(confidence: np.ndarray, error: np.ndarray) -> dict[str, float]:
+    """The numbers that a record keeps of a score, where the first class is predicted of all images."""
+    logits, labels = np.tile([1.0, 0.0], (len(error), 1)), np.asarray(error, dtype=np.int64)
+    measured = vars(measure_ranking(Ranking("SR", np.asarray(confidence), Evidence(Prediction(logits), labels))))
+    names = ("aurc", "e_aurc", "augrc", "auroc", "top_ties")
+    return {name: np.nan if measured[name] is None else measured[name] for name in names}
 
 
 def test_docstring_examples() -> None:
@@ -34,6 +44,8 @@ def test_values_of_m10() -> None:
     assert metrics.failure_auroc(M10_CONFIDENCE, M10_ERROR) == pytest.approx(0.6875)
     assert metrics.augrc(M10_CONFIDENCE, M10_ERROR) == pytest.approx(0.155)
     assert metrics.optimal_aurc(2700, 10_000) == pytest.approx(4.0274656e-2, abs=1e-9)
+    in_a_record = {"aurc": 0.27718254, "e_aurc": 0.16456349, "augrc": 0.155, "auroc": 0.6875, "top_ties": 0.1}
+    assert judged(M10_CONFIDENCE, M10_ERROR) == pytest.approx(in_a_record, abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +68,10 @@ def test_ece_puts_an_edge_into_the_lower_bin() -> None:
 def test_values_of_f6() -> None:
     assert metrics.nll(F6_LOGITS, F6_LABELS) == pytest.approx(0.70077762, abs=1e-8)
     assert metrics.brier(F6_LOGITS, F6_LABELS) == pytest.approx(0.43746517, abs=1e-8)
-    assert metrics.classifier_metrics(F6_LOGITS, F6_LABELS)["accuracy"] == pytest.approx(0.5)
+    ece = metrics.ece(F6_RESPONSE, F6_LOGITS.argmax(axis=1) != F6_LABELS)
+    in_a_record = {"accuracy": 0.5, "nll": 0.70077762, "brier": 0.43746517, "ece": ece}
+    measured = measure(Evidence(Prediction(F6_LOGITS), F6_LABELS), {})
+    assert vars(measured.classifier) == pytest.approx(in_a_record, abs=1e-8)
 
 
 @pytest.mark.parametrize(("coverage", "n", "k"), [(0.07, 100, 7), (0.29, 100, 29), (0.0, 100, 1), (0.7, 19962, 13974)])
@@ -96,10 +111,6 @@ def test_auroc_equals_pair_counting_and_augrc_its_closed_form(run: list[tuple[in
         assert metrics.augrc(confidence, error) == pytest.approx(closed)
     else:
         assert np.isnan(auroc)
-
-
-def judged(confidence: np.ndarray, error: np.ndarray) -> dict[str, float]:
-    return metrics.ranking_metrics(confidence, error, metrics.ranked_loss(confidence, error))
 
 
 @given(runs, st.randoms())

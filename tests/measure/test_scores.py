@@ -125,7 +125,7 @@ def test_percentiles_rank_as_the_public_codes_do() -> None:
     np.testing.assert_allclose(as_public_codes("abstention", confidences["abstention"], prediction), by_torch, 1e-6)
     measured = measure_scores(Evidence(prediction, labels), confidences)
     place = 20  # of 10 % among 201 coverages
-    assert measured["SR"]["percentile_coverage"][place] == pytest.approx(0.3)
-    assert measured["SR"]["percentile_risk"][place] == pytest.approx(1 / 3)
-    assert measured["SR"]["risk"][place] == 1, "log-odds do not tie"
-    assert measured["abstention"]["percentile_coverage"][place] == pytest.approx(0.1), "small numbers keep their digits"
+    assert measured["SR"].percentile_coverage[place] == pytest.approx(0.3)
+    assert measured["SR"].percentile_risk[place] == pytest.approx(1 / 3)
+    assert measured["SR"].risk[place] == 1, "log-odds do not tie"
+    assert measured["abstention"].percentile_coverage[place] == pytest.approx(0.1), "small numbers keep their digits"
