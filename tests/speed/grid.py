@@ -8,17 +8,25 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from benchmark.measure import metrics
+from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
+from benchmark.store.manifest import Manifest, ManifestEntry, runs_of
+from benchmark.store.measuring import made_by_now
+from benchmark.store.record import Provenance, Record
+from benchmark.store.store import HISTORY, Store, folder_of
 from tests.conftest import ROOT
 from tests.speed.steps import small_trainer
 from tests.speed.timing import Row, in_turns, median_ratio, seconds
 
+METHODS = 20
 WARMED_UP = ("SR", "SAT", "SAT+EM", "DG", "CCL-SC")
 
 
@@ -62,40 +70,27 @@ def ranking_row(rounds: int) -> Row:
     return ["risk curve, AURC and 201 coverages of 10⁶ samples ÷ argsort", f"{ratio:.2f}", "≤ 2.5", ""]
 
 
-def write_records(results: Path) -> None:
-    """A results folder of 20 tasks, 20 methods and 5 seeds with made-up risks."""
-    draws = random.Random(0)
-    (results / "manifests").mkdir()
-    for task in (f"task{index}" for index in range(20)):
-        methods = [f"m{index}" for index in range(20)]
-        entries = [
-            {"label": name.upper(), "method": name, "job": "0" * 12, "seeds": list(range(5))} for name in methods
-        ]
-        head = {"name": task, "task": task, "title": task, "coverages": [100, 95, 90, 80, 70, 50], "reference": "M0"}
-        (results / "manifests" / f"{task}.json").write_text(json.dumps({**head, "entries": entries}))
-        for name, seed in ((name, seed) for name in methods for seed in range(5)):
-            folder = results / task / name / ("0" * 12) / f"seed-{seed}"
-            folder.mkdir(parents=True)
-            risk = sorted(draws.random() / 4 for _ in range(201))
-            (folder / "record.json").write_text(json.dumps(made_record(task, name, seed, risk)))
+def write_task(store: Store, task: str, seeds: int, draws: random.Random, epochs: int = 0) -> None:
+    """A manifest and records of METHODS methods with made-up risks, each with a learning curve of so many epochs."""
+    names = [f"m{index}" for index in range(METHODS)]
+    entries = tuple(ManifestEntry(name.upper(), name, "0" * 12, tuple(range(seeds))) for name in names)
+    manifest = Manifest(task, task, task, (100, 95, 90, 80, 70, 50), "M0", entries=entries)
+    store.write_manifest(manifest)
+    for entry, seed in runs_of(manifest):
+        record = made_record(task, entry.method, seed, sorted(draws.random() / 4 for _ in range(201)))
+        folder = folder_of(task, entry.method, entry.job, seed)
+        rows = [{"epoch": epoch, "loss": draws.random(), "accuracy": draws.random()} for epoch in range(epochs)]
+        checksums = {HISTORY: store.write_history(folder, rows)} if rows else {}
+        store.write_record(folder, replace(record, checksums=checksums))
 
 
-def made_record(task: str, method: str, seed: int, risk: list[float]) -> dict[str, object]:
-    measures = dict.fromkeys(("aurc", "e_aurc", "augrc", "auroc"), risk[100])
-    return {
-        "task": task,
-        "method": method,
-        "job": "0" * 12,
-        "seed": seed,
-        "identity": {},
-        "classifier": {"accuracy": 1 - risk[-1], "nll": 1.0, "brier": 0.5, "ece": 0.1},
-        "scores": {
-            "SR": {**measures, "top_ties": 0.0, "risk": risk, "percentile_risk": risk, "percentile_coverage": risk}
-        },
-        "num_test": 1000,
-        "notes": [],
-        "provenance": {"commit": "x", "environments": ["x"], "seconds": 1.0, "libraries": {}},
-    }
+def made_record(task: str, method: str, seed: int, risk: list[float]) -> Record:
+    numbers = dict.fromkeys(("aurc", "e_aurc", "augrc", "auroc"), risk[100])
+    score = ScoreMeasures(risk, **numbers, top_ties=0.0, percentile_risk=risk, percentile_coverage=risk)
+    measures = Measures(ClassifierMeasures(1 - risk[-1], nll=1.0, brier=0.5, ece=0.1), {"SR": score}, 1000)
+    provenance = Provenance("x", seconds=1.0, environments=("x",))
+    record = Record(task, method, "0" * 12, seed, {}, measures=measures, provenance=provenance)
+    return replace(record, made_by=made_by_now(record))
 
 
 def tables_row() -> Row:
@@ -106,7 +101,10 @@ def tables_row() -> Row:
         "assert 'torch' not in sys.modules, 'torch was imported'"
     )
     with tempfile.TemporaryDirectory() as folder:
-        write_records(Path(folder))
+        draws = random.Random(0)
+        with patch("os.fsync"):
+            for index in range(20):
+                write_task(Store(Path(folder)), f"task{index}", 5, draws)
         command = [sys.executable, "-c", script, folder]
         took = seconds(lambda: subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL))
     return [

@@ -11,12 +11,11 @@ from unittest.mock import patch
 
 from tabulate import tabulate
 
-from benchmark.store.store import HISTORY, Store, folder_of
+from benchmark.store.store import Store
 from tests.conftest import ROOT
-from tests.speed.grid import made_record
+from tests.speed.grid import METHODS, write_task
 from tests.speed.timing import Row, missed
 
-METHODS = 20
 SCRIPT = """
 import runpy, sys
 from pathlib import Path
@@ -25,20 +24,6 @@ except SystemExit as end: assert not end.code, end.code
 print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])
 """
 """`tables`, and at the end the most memory it had, in kB."""
-
-
-def write_task(results: Path, task: str, records: int, draws: random.Random) -> None:
-    """So many records of METHODS methods, each with a learning curve and rejection by class, as real ones have."""
-    store, seeds = Store(results), range(records // METHODS)
-    names = [f"m{index}" for index in range(METHODS)]
-    entries = [{"label": name.upper(), "method": name, "job": "0" * 12, "seeds": list(seeds)} for name in names]
-    head = {"name": task, "task": task, "title": task, "coverages": [100, 95, 90, 80, 70, 50], "reference": "M0"}
-    store.write_manifest(task, {**head, "entries": entries})
-    for folder, name, seed in ((folder_of(task, name, "0" * 12, seed), name, seed) for name in names for seed in seeds):
-        record = made_record(task, name, seed, sorted(draws.random() / 4 for _ in range(201)))
-        rows = [{"epoch": epoch, "loss": draws.random(), "accuracy": draws.random()} for epoch in range(100)]
-        record["checksums"] = {HISTORY: store.write_history(folder, rows)}
-        store.write_record(folder, record)
 
 
 def tables(results: Path, *options: str) -> tuple[float, float]:
@@ -54,9 +39,9 @@ def rows_of(count: int, records: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         alone, many = Path(folder, "alone"), Path(folder, "many")
         with patch("os.fsync"):
-            write_task(alone, "task0", records, draws)
+            write_task(Store(alone), "task0", records // METHODS, draws, epochs=100)
             for index in range(count):
-                write_task(many, f"task{index}", records, draws)
+                write_task(Store(many), f"task{index}", records // METHODS, draws, epochs=100)
         whole = tables(many)
         turns = [(tables(many, *one), tables(alone, *one)) for _ in range(3)]
     (again, some), (single, least) = (min(turn[side] for turn in turns) for side in (0, 1))
