@@ -208,7 +208,7 @@ def bootstrap_ranks(values: Array, decimals: int, resamples: int, random: np.ran
     """Return average ranks (resamples, methods) of values (methods, seeds, rows); all methods share the drawn seeds."""
     num_seeds = values.shape[1]
     drawn = random.integers(num_seeds, size=(resamples, num_seeds))
-    shares = (drawn[:, :, None] == np.arange(num_seeds)).mean(axis=1)
+    shares = np.stack([np.bincount(draw, minlength=num_seeds) for draw in drawn]) / num_seeds
     means = np.einsum("bs,msr->bmr", shares, values)
     ranks = rankdata(np.round(means, decimals), method="min", axis=1)
     return np.asarray(ranks.mean(axis=2), dtype=np.float64)
