@@ -80,7 +80,7 @@ def test_interrupted_from_outside_it_saves_stops_its_workers_and_raises(tiny: Pa
     assert "stopping as soon as each job has saved its state" in err
     assert "Traceback" not in err
     assert len(started) >= 2
-    assert not [child for child in started if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    assert not psutil.wait_procs(started, timeout=30)[1]
 
 
 def test_a_thread_of_a_script_can_use_workers(tiny: Path, tmp_path: Path) -> None:
