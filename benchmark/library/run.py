@@ -13,7 +13,7 @@ from benchmark.base.names import unknown_name
 from benchmark.forecast.dry_run import Plan
 from benchmark.jobs.suite import manifest_of
 from benchmark.launch.suites import Wanted, task_suites
-from benchmark.library.options import PlanOptions, RunOptions, device_counts
+from benchmark.library.options import PlanOptions, RunOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.results import Results, load_results
 from benchmark.library.settings import asked_settings
@@ -92,35 +92,6 @@ def run(
     """
     train_tasks(run_options(tasks, methods, seeds, results, set, plugins, more))
     return load_results(results)
-
-
-def plan_run(
-    tasks: Names | None = None,
-    methods: Names | None = None,
-    seeds: int | Iterable[int] | None = None,
-    results: str | PathLike[str] = "results",
-    *,
-    set: Mapping[str, Any] | Iterable[str] = (),
-    plugins: Names = (),
-    probe: bool = False,
-    step_seconds: Mapping[str, float] | None = None,
-    cluster: str | None = None,
-    speed: Mapping[str, float] | None = None,
-    price: Mapping[str, float] | None = None,
-    **more: Any,
-) -> Plan:
-    """Return what `run` would do: jobs with their state, epochs, device-hours and disk. Nothing is trained.
-
-    `probe` measures a few steps now. `step_seconds` gives them by task, `cluster` ("8xA100,4xL4") simulates the run on
-    these devices, `speed` and `price` say how fast and how dear each of them is.
-    """
-    try:
-        devices = device_counts(cluster) if cluster else None
-    except ValueError as error:
-        raise UserError(f"cluster: {error}") from None
-    times, speeds, prices = (tuple((each or {}).items()) for each in (step_seconds, speed, price))
-    ahead = PlanOptions(probe=probe, step_seconds=times, cluster=devices, speed=speeds, price=prices)
-    return plan_tasks(run_options(tasks, methods, seeds, results, set, plugins, more), ahead)
 
 
 def run_options(
