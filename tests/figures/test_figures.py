@@ -24,7 +24,6 @@ from benchmark.library.figures import varies_a_setting
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.statistics import smallest_p
-from benchmark.measure.versions import measure_versions
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.record import Provenance, Record
 from benchmark.store.store import PREDICTION, Store, folder_of
@@ -33,6 +32,7 @@ from benchmark.tables.columns import Column
 from methods import Registry
 from tests.conftest import ROOT, run_here
 from tests.tables.test_build import LATE, MANIFEST, diverged, fill, record, with_score
+from tests.tables.test_other_code import made_by_other_code
 
 METHODS = ("Ours", "Theirs", "Plain")
 SEEDS = (0, 1, 2)
@@ -148,22 +148,18 @@ def test_ranks_of_few_seeds_say_what_these_can_show(store: Store, seeds: int) ->
 def test_curves_that_other_code_measured_are_left_out(tmp_path: Path) -> None:
     """Without predictions nothing can measure them again: the rest is drawn, and their columns are named."""
     store, manifest = Store(tmp_path), manifest_of(threshold="percentile")
-    older = {name: "other" if name.startswith("percentile") else made for name, made in measure_versions().items()}
+    older = ("percentile_risk", "percentile_coverage")
     for index, name in enumerate(METHODS):
         runs = [full_record(seed, 0.1 + 0.05 * index) for seed in SEEDS]
         runs = [with_score(run, "SR", percentile_risk=run.score("SR").risk) for run in runs]
-        fill(store, name.lower(), runs if index else [other_code(run, older) for run in runs])
+        fill(store, name.lower(), runs if index else [made_by_other_code(run, *older) for run in runs])
     found = load_runs(manifest, store)
     assert [text.get_text() for text in risk_coverage.draw(found).legends[0].get_texts()] == ["Theirs", "Plain"]
     assert "Without a curve that this code has measured: Ours." in risk_coverage.caption(found, found.judged[1:], 2)
     for name in METHODS[1:]:
-        fill(store, name.lower(), [other_code(full_record(seed, 0.1), older) for seed in SEEDS])
+        fill(store, name.lower(), [made_by_other_code(full_record(seed, 0.1), *older) for seed in SEEDS])
     with pytest.raises(style.NotDrawn, match="no column has a run with one curve"):
         risk_coverage.draw(load_runs(manifest, store))
-
-
-def other_code(run: Record, measures: dict[str, str]) -> Record:
-    return replace(run, made_by=replace(run.made_by, measures=measures))
 
 
 def test_features_that_were_not_kept_name_the_option(store: Store) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from benchmark.measure.versions import MadeBy
 from benchmark.store.manifest import ManifestEntry
 from benchmark.store.measuring import made_by_now
 from benchmark.store.record import Provenance, Record, plain_record
@@ -15,6 +14,7 @@ from benchmark.store.store import Store, folder_of
 from benchmark.tables.diff import compare_folders
 from tests.conftest import run_here
 from tests.tables.test_build import MANIFEST, diverged, record, with_score, write_plain
+from tests.tables.test_other_code import made_by_other_code
 
 
 def make(root: Path, risks: list[float], job: str = "id", label: str = "Ours", **extra: Any) -> Store:
@@ -185,23 +185,20 @@ def test_what_other_code_measured_is_not_compared(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", LOW[:1]), make(tmp_path / "b", LOW[:1])
     folder, run = stored(a, 0)
     run = replace(run, measures=replace(run.measures, scores=dict.fromkeys(("SR", "margin"), run.score("SR"))))
-    now = made_by_now(run)
-    a.write_record(folder, replace(run, made_by=now))
+    run = replace(run, made_by=made_by_now(run))
+    a.write_record(folder, run)
 
-    def moved(score: str, changed: str, made_by: MadeBy) -> bool:
-        b.write_record(folder, replace(with_score(run, score, **{changed: [0.5] * 201}), made_by=made_by))
+    def moved(score: str, changed: str, *other: str) -> bool:
+        b.write_record(folder, made_by_other_code(with_score(run, score, **{changed: [0.5] * 201}), *other))
         assert bool(compare_folders(a, b).moved) == bool(compare_folders(b, a).moved)
         return bool(compare_folders(a, b).moved)
 
-    other_margin = MadeBy(now.measures, {**now.scores, "margin": "other"})
-    other_auroc = MadeBy({**now.measures, "auroc": "other"}, now.scores)
-    other_risk = MadeBy({**now.measures, "risk": "other"}, now.scores)
-    assert moved("margin", "risk", now)
-    assert not moved("margin", "risk", other_margin)
-    assert moved("SR", "risk", other_margin)
-    assert not moved("SR", "auroc", other_auroc)
-    assert moved("SR", "risk", other_auroc)
-    assert not moved("SR", "risk", other_risk)
+    assert moved("margin", "risk")
+    assert not moved("margin", "risk", "margin")
+    assert moved("SR", "risk", "margin")
+    assert not moved("SR", "auroc", "auroc")
+    assert moved("SR", "risk", "auroc")
+    assert not moved("SR", "risk", "risk")
 
 
 def test_scores_that_were_asked_for_later_are_not_compared(tmp_path: Path) -> None:
