@@ -20,7 +20,7 @@ def script() -> str:
     return str(block)
 
 
-def test_the_script_of_the_page(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_of_the_page(script: str, alone: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "script"}
     printed = io.StringIO()
