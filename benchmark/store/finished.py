@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from zipfile import BadZipFile
 
 from benchmark.base.files import Damaged
 from benchmark.measure.catalogue import NO_FEATURES, Unavailable
@@ -40,5 +41,5 @@ class Finished:
             return self.store.read_prediction(self.folder, name, (self.checksums or {}).get(name))
         except OSError:
             raise Unavailable(reason) from None
-        except Damaged:
+        except (Damaged, BadZipFile, ValueError, EOFError):
             raise Unavailable("its predictions are damaged; the command that made them makes them again") from None

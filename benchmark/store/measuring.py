@@ -16,6 +16,8 @@ from benchmark.store.record import Record
 from benchmark.store.store import Store
 from benchmark.store.version_control import is_under_version_control
 
+NEED_THE_TRUTH = {"expected_risk", "expected_aurc"}
+"""Measures that runs have only where the true class probabilities are known, as the oracle."""
 Reasons = dict[str, str]
 """Why something cannot be measured, by the name of the measure or the score."""
 
@@ -53,6 +55,8 @@ def outdated_names(record: Record) -> frozenset[str]:
     if not scores:
         return frozenset()
     measures = {name for name, version in measure_versions().items() if made.measures.get(name) != version}
+    if record.measures.oracle is None:
+        measures -= NEED_THE_TRUTH
     now = {name: score_version(name, record.method) for name in scores}
     return frozenset(measures | {name for name, version in now.items() if version and made.scores.get(name) != version})
 

@@ -142,6 +142,22 @@ def test_without_the_prediction_it_is_unknown_for_a_reason(store: Store, name: s
     assert line is not None and "–" in line[0]
 
 
+def test_a_prediction_that_is_cut_off_counts_as_damaged(store: Store) -> None:
+    """Also where the record is from before there were checksums."""
+    folder = folder_with(store, "abstention")
+    store.write_record(folder, replace(by_other_code(stored(store, folder), "aurc"), checksums=None))
+    path = store.root / folder / PREDICTION
+    for content in (path.read_bytes()[:-100], b"no archive"):
+        path.write_bytes(content)
+        assert "damaged" in up_to_date(stored(store, folder), folder, store).reasons["aurc"]
+
+
+def test_what_needs_the_truth_is_not_missed_where_it_is_not_known(store: Store) -> None:
+    folder = folder_with(store, "abstention")
+    record = by_other_code(stored(store, folder), "expected_risk", "expected_aurc")
+    assert record.measures.oracle is None and not outdated_names(record)
+
+
 def test_a_score_that_is_asked_for_is_kept_and_shown_only_then(store: Store) -> None:
     folder = folder_with(store, "abstention")
     words = ("tables", "--results", store.root, "--methods", "sat")
