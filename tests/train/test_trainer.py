@@ -340,3 +340,14 @@ def test_a_contrastive_loss_that_never_started_is_noted(tiny: Path, tmp_path: Pa
     context = Context(tmp_path, NOWHERE, registry)
     run_job(job, context, CPU, lambda values: None)
     assert "never started" in context.store.read_record(job.folder).notes[0]
+
+
+def test_a_warm_up_is_measured_by_the_score_that_it_has(tiny: Path, tmp_path: Path, registry: Registry) -> None:
+    """An epoch of a warm-up belongs to another method, without the outputs of this one."""
+    tiny.write_text(f"evaluate_at = [1, 3]\n{tiny.read_text()}")
+    job, context = make_job(tiny, "SAT", registry), Context(tmp_path / "r", NOWHERE, registry)
+    run_job(job, context, CPU, lambda values: None)
+    record = context.store.read_record(job.folder)
+    assert record is not None and job.warmup_epochs == 2
+    assert list(record.at_epochs[1].scores) == ["SR"]
+    assert list(record.at_epochs[3].scores) == ["abstention", "SR"]
