@@ -18,7 +18,6 @@ from benchmark.doctor.training import memory, precisions, resumes, two_devices
 from benchmark.jobs.job import Methods
 from benchmark.launch.suites import SuiteMaker, paper_grids
 from benchmark.paper.table_files import load_tables
-from benchmark.store.record import plain_provenance
 from benchmark.store.store import Store
 from benchmark.train.determinism import make_deterministic, set_precision
 from benchmark.train.provenance import environment, provenance
@@ -36,7 +35,9 @@ def admit(wanted: str, methods: Methods) -> Patient:
 def made_with(patient: Patient, *, begun: bool) -> dict[str, Any]:
     """Return what the checks were made with. Of a device that does not even begin, little is known."""
     machine = environment(patient.device, torch.get_num_threads()) if begun else "unknown"
-    return {"environment": machine, **plain_provenance(provenance())}
+    origin = provenance()
+    libraries = {"python": origin.python, "platform": origin.platform, "libraries": origin.libraries}
+    return {"environment": machine, "commit": origin.commit, **libraries}
 
 
 def all_checks() -> list[Check]:

@@ -5,7 +5,6 @@ somebody else put there must not be shown as ours.
 """
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from benchmark.base.files import BLANK, Damaged, read_sealed, write_sealed
 from benchmark.config.load import CONFIG_DIR
 from benchmark.report.health import runs_of
 from benchmark.report.markup import Markup
-from benchmark.store.manifest import Manifest, plain_manifest
+from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 
 CODE = Path(__file__).resolve().parents[1]
@@ -59,8 +58,7 @@ def fingerprint(manifest: Manifest, store: Store) -> tuple[str, int]:
     It covers the manifest, the code, and every file in the folders of its runs. As in git, size and times show whether
     a file changed: checking thirty thousand files takes a second or two, reading them takes minutes.
     """
-    fields = plain_manifest(replace(manifest, earlier=()))
-    digest = hashlib.sha256(f"{code_version()}{json.dumps(fields, sort_keys=True)}".encode())
+    digest = hashlib.sha256(f"{code_version()}{replace(manifest, earlier=())}".encode())
     last = 0
     for _, _, folder in runs_of(manifest):
         files = files_of(store.root / folder)
