@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from benchmark.base.limits import Epochs, Positive, Weight, Within
 from benchmark.base.schema import check, later
-from benchmark.measure.catalogue import Predicted, confidence_of
+from benchmark.measure.catalogue import FinishedRun, Predicted, Unavailable, confidence_of
 from benchmark.measure.prediction import Evidence, Floats, Prediction, Stored
 from benchmark.measure.scores import Confidence, abstention, softmax_response
 

@@ -1,22 +1,35 @@
-"""One file per method, found by its file name; files with a leading underscore are shared parts."""
+"""One file per method, found by its file name; files with a leading underscore are shared parts.
+
+A user's own file may define a method too, and scores, networks and sources of images.
+"""
 
 import ast
 import hashlib
 import importlib
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
+from inspect import getattr_static
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
 import benchmark
+from benchmark.base import added
+from benchmark.base.added import Added
 from benchmark.base.errors import UserError
-from benchmark.base.names import is_plain
+from benchmark.base.limits import shown
+from benchmark.base.names import canonical, is_plain
 from benchmark.base.programs import code_hash, essence
+from benchmark.data import sources as image_sources
+from benchmark.data.sources._own import OwnSource, own_source
 from benchmark.interface import Contestant, Derived, Method
 from benchmark.jobs.code_version import suite_hash
+from benchmark.jobs.plan import label_owners
+from benchmark.measure.scores import TITLES
+from benchmark.train import networks
 
 FOLDER = Path(__file__).resolve().parent
 MOVED = {
@@ -26,11 +39,16 @@ MOVED = {
     "benchmark.scores": "benchmark.measure.scores",
 }
 """Modules that plugins once imported: another import would make another file, and its jobs would be trained again."""
+PREFIX = "selbench_plugin_"
+TABLES = {"SCORES": added.SCORES, "NETWORKS": added.NETWORKS, "SOURCES": added.SOURCES}
+"""By their names in a user's file."""
+MEANT = {"SCORES": "score", "NETWORKS": "network", "SOURCES": "source"}
+BUILT_IN = {"SCORES": TITLES, "NETWORKS": (*networks.OWN, *networks.LIBRARIES), "SOURCES": image_sources.SOURCES}
 
 
 @dataclass(frozen=True)
 class Registry:
-    """The methods of this folder and of the user's own files; a worker process gets a copy and loads for itself."""
+    """The methods of this folder, and what users' own files define. A worker process gets a copy and loads them."""
 
     plugins: tuple[Path, ...] = ()
 
@@ -42,15 +60,45 @@ class Registry:
                 raise UserError(f"plugin '{plugin}': its name names a folder of results; use letters, digits and _")
             if plugin.stem in built_in_names():
                 raise UserError(f"plugin '{plugin}' has the name of a built-in method; rename the file")
+            if [other.stem for other in self.plugins].count(plugin.stem) > 1:
+                raise UserError(f"plugin '{plugin}': two files are called {plugin.name}; rename one, or name it once")
+        self.load()
+        if self.plugins:
+            label_owners(self)
+
+    def load(self) -> None:
+        """Make the scores, networks and sources of the users' files known in this process, and those of no others.
+
+        A registry that is sent to another process does not do so by itself: there a file that cannot be loaded is the
+        failure of a job, with its reason, and not that of the process.
+        """
+        tables: dict[str, dict[str, Added[Any]]] = {kind: {} for kind in TABLES}
+        scores_of_methods = {}
+        for path in self.plugins:
+            defined, version = load_plugin(path, path.read_bytes()), self.code_hash(path.stem)
+            for kind, values in defined.parts.items():
+                for name, value in values.items():
+                    refuse_taken(name, kind, tables[kind], path)
+                    tables[kind][name] = Added(value, title_of(value, name), version, path)
+            if defined.method is not None and has_own_scores(defined.method):
+                scores_of_methods[path.stem] = defined.method.scores, version
+        added.clear()
+        for kind, table in TABLES.items():
+            table.update(tables[kind])
+        added.SCORES_OF_METHODS.update(scores_of_methods)
 
     def names(self) -> list[str]:
-        return sorted([*built_in_names(), *(plugin.stem for plugin in self.plugins)])
+        own = [path.stem for path in self.plugins if load_plugin(path, path.read_bytes()).method is not None]
+        return sorted([*built_in_names(), *own])
 
     def get(self, name: str) -> type[Contestant]:
         plugin = self.plugin(name)
-        if plugin is not None:
-            return load_plugin(plugin, plugin.read_bytes())
-        return checked(getattr(importlib.import_module(f"methods.{name}"), "METHOD", None), name)
+        if plugin is None:
+            return checked(getattr(importlib.import_module(f"methods.{name}"), "METHOD", None), name)
+        method = load_plugin(plugin, plugin.read_bytes()).method
+        if method is None:
+            raise UserError(f"plugin '{plugin}' defines no METHOD")
+        return method
 
     def plugin(self, name: str) -> Path | None:
         return next((plugin for plugin in self.plugins if plugin.stem == name), None)
@@ -103,10 +151,19 @@ def built_in_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_"))
 
 
+@dataclass(frozen=True)
+class Defined:
+    """What a user's file defines."""
+
+    method: type[Contestant] | None
+    parts: dict[str, dict[str, Any]]
+    """Its scores, networks and sources by name, each under the name of its table in the file."""
+
+
 @lru_cache
-def load_plugin(path: Path, source: bytes) -> type[Contestant]:
+def load_plugin(path: Path, source: bytes) -> Defined:
     """Execute a user's file, once for each state of it."""
-    name = f"selbench_plugin_{path.stem}"
+    name = f"{PREFIX}{path.stem}"
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses look their module up
@@ -120,14 +177,55 @@ def load_plugin(path: Path, source: bytes) -> type[Contestant]:
     except (Exception, SystemExit) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(f"plugin '{path}' cannot be loaded: {reason}") from error
-    return checked(getattr(module, "METHOD", None), str(path))
+    parts = {kind: read_table(kind, vars(module)[kind], path) for kind in TABLES if kind in vars(module)}
+    if not hasattr(module, "METHOD") and any(parts.values()):
+        return Defined(None, parts)
+    return Defined(checked(getattr(module, "METHOD", None), str(path)), parts)
+
+
+def read_table(kind: str, table: object, path: Path) -> dict[str, Any]:
+    """Return a table of a user's file. Raise UserError for what cannot be used."""
+    if not isinstance(table, Mapping):
+        raise UserError(f"plugin '{path}': {kind} must map names to {MEANT[kind]}s, e.g. {{'my {MEANT[kind]}': …}}")
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        if not (isinstance(name, str) and is_plain(name) and "+" not in name and name == name.strip()):
+            raise UserError(f"plugin '{path}': {kind}: {shown(name)} may have letters, digits, blanks and - . _ only")
+        refuse_taken(name, kind, found, path)
+        if kind != "SOURCES" and not callable(value):
+            raise UserError(f"plugin '{path}': {kind}: '{name}' must be a function, got {shown(value)}")
+        found[name] = own_source(name, value) if kind == "SOURCES" else value
+    return found
+
+
+def refuse_taken(name: str, kind: str, others: Iterable[str], path: Path) -> None:
+    """Raise UserError where a name is that of another score, network or source."""
+    for known in (*BUILT_IN[kind], *others):
+        if canonical(name) == canonical(known):
+            raise UserError(f"plugin '{path}': there is a {MEANT[kind]} '{known}' already; rename '{name}'")
+
+
+def has_own_scores(method: type[Contestant]) -> bool:
+    return getattr_static(method, "scores") is not vars(Contestant)["scores"]
+
+
+def title_of(value: Any, name: str) -> str:
+    """Return the first line of what a score, network or source says of itself; its name if it says nothing."""
+    described = value.given if isinstance(value, OwnSource) else value
+    if not isinstance(described, (type, FunctionType, ModuleType)):
+        described = type(described)
+        if not described.__module__.startswith(PREFIX):  # functools.partial says nothing of what it calls
+            return name
+    text = described.__doc__
+    return ((text or "").strip() or name).splitlines()[0]
 
 
 def checked(found: object, where: str) -> type[Contestant]:
     """Return the class that a method's file ends with; raise an error if it lacks what the core asks for."""
     if not (isinstance(found, type) and issubclass(found, (Method, Derived))):
         raise UserError(
-            f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method (or Derived)"
+            f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method (or Derived), or "
+            "define SCORES, NETWORKS or SOURCES"
         )
     missing = [name for name in ("title", "reference", "labels") if not getattr(found, name, None)]
     if missing:

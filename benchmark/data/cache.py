@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from benchmark.base.files import BLANK, Damaged, read_json, read_sealed, write_json, write_sealed
 from benchmark.config.task import DataConfig
 from benchmark.data.images import Images, Loaded, Ragged
-from benchmark.data.sources import get_source
+from benchmark.data.sources import get_source, source_version
 
 VERSION = 1
 CHUNK_BYTES = 2**24
@@ -55,12 +55,18 @@ class SplitFiles:
 
 
 def cache_name(config: DataConfig) -> str:
-    """Return the folder name of a cache: one for each way in which the images of a source can be read."""
+    """Return the folder name of a cache: one for each way in which the images of a source can be read.
+
+    A user's own source has another cache whenever its file does something else.
+    """
     size = {} if config.cache_size else {"image_size": config.image_size}
     settings = {name: getattr(config, name) for name in get_source(config).SETTINGS if name != "channels"} | size
     if config.path:
         settings["path"] = str(Path(config.path).resolve())
-    text = json.dumps([VERSION, config.source, config.channels_read, settings], sort_keys=True)
+    described = [VERSION, config.source, config.channels_read, settings]
+    if version := source_version(config.source):
+        described.append(version)
+    text = json.dumps(described, sort_keys=True)
     return f"{config.source}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 

@@ -129,8 +129,9 @@ class Builder:
     pool: ProcessPoolExecutor | None = None
 
     def build(self) -> None:
-        files = [images.pictures for images in self.loaded.splits().values() if isinstance(images.pictures, ImageFiles)]
-        many = sum(map(len, files)) >= WORTH_PROCESSES
+        pictures = [images.pictures for images in self.loaded.splits().values()]
+        # Other processes do not know a class of a user's own file.
+        many = sum(len(each) for each in pictures if type(each) is ImageFiles) >= WORTH_PROCESSES
         try:
             with processes() if many else nullcontext() as self.pool:
                 self.write()

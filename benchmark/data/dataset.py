@@ -18,14 +18,19 @@ from benchmark.data.cache_build import open_cache
 from benchmark.data.crops import center_crop
 from benchmark.data.images import Facts, Images, Loaded, Ragged
 from benchmark.data.residency import Pixels, place_on_device
-from benchmark.data.sources import check_labels, describe, get_source
+from benchmark.data.sources import check_labels, describe, get_source, source_version
 from benchmark.data.transfer import upload_together
 from benchmark.interface import Batch
 
 
-@lru_cache(maxsize=2)
 def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Loaded, str]:
     """Return the subsets of images that a task uses, and the hash of the whole set. Kept for the next job."""
+    return load_as_of(source_version(config.source), config, folders, build)
+
+
+@lru_cache(maxsize=2)
+def load_as_of(version: str, config: DataConfig, folders: Folders, build: bool) -> tuple[Loaded, str]:
+    """Return the same; a user's own source may come in several versions."""
     source = get_source(config)
     if source.CACHED:
         loaded, sha256 = open_cache(config, folders, build=build)

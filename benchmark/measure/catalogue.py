@@ -5,10 +5,13 @@ A score is a function of a finished run that returns a confidence for each test 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from benchmark.base import added
+from benchmark.base.added import Added
+from benchmark.base.errors import brief
 from benchmark.measure import scores
 from benchmark.measure.metrics import aurc
 from benchmark.measure.prediction import Evidence, Floats, Stored
@@ -104,21 +107,28 @@ OWN: dict[str, Score] = {
 """Scores made of outputs that only some methods have."""
 
 
-@dataclass(frozen=True)
-class AddedScore:
-    """A score of a user's own file."""
-
-    score: Score
-    title: str
-    version: str
-    """Hash of what the file does."""
-
-
-ADDED: dict[str, AddedScore] = {}
+ADDED: dict[str, Added[Score]] = added.SCORES
 """Scores of the plugins that were loaded: any run can be read with them."""
 OwnScores = Callable[[Stored], Mapping[str, Confidence]]
-OF_METHODS: dict[str, tuple[OwnScores, str]] = {}
+OF_METHODS: dict[str, tuple[OwnScores, str]] = added.SCORES_OF_METHODS
 """By method, for plugins that compute scores of their own: the function, and the hash of what the file does."""
+
+
+class Unlabelled:
+    """A finished run as scores of users' own files see it: nothing tells them which predictions are right."""
+
+    def __init__(self, run: FinishedRun) -> None:
+        self.run = run
+        self.test = Evidence(run.test.prediction, np.zeros(0, np.int64), ids=run.test.ids)
+
+    def __getattr__(self, split: str) -> Any:
+        """Return another split of the run, read when it is first used."""
+        return getattr(self.run, split)
+
+
+def all_titles() -> dict[str, str]:
+    """Return all scores that have a name, with their titles."""
+    return scores.TITLES | {name: each.title for name, each in ADDED.items()}
 
 
 def any_run_scores() -> dict[str, str]:
@@ -129,7 +139,7 @@ def any_run_scores() -> dict[str, str]:
 def confidence_of(name: str, run: FinishedRun, method: str = "") -> Confidence:
     """Return the confidences of a score by its name, for a run of this method. Raise Unavailable where it has none."""
     if name in ADDED:
-        return np.asarray(ADDED[name].score(run), dtype=np.float64)
+        return added_confidence(ADDED[name], run)
     if score := POST_HOC.get(name) or OWN.get(name):
         try:
             return score(run)
@@ -137,4 +147,22 @@ def confidence_of(name: str, run: FinishedRun, method: str = "") -> Confidence:
             raise Unavailable(f"its predictions have no output {output}") from None
     if method in OF_METHODS and name in (found := OF_METHODS[method][0](run.test.prediction)):
         return found[name]
-    raise Unavailable(f"{name} is a score of its plugin's own; name the file: --plugin {method}.py")
+    raise Unavailable(f"{name} is a score of a file of your own; name the file: --plugin FILE.py")
+
+
+def added_confidence(score: Added[Score], run: FinishedRun) -> Confidence:
+    """Return the confidences of a score of a user's own file. Raise Unavailable where it fails, with the reason."""
+    try:
+        found = np.asarray(score.value(cast(FinishedRun, Unlabelled(run))), dtype=np.float64)
+    except Unavailable:
+        raise
+    except KeyError as output:
+        raise Unavailable(f"its predictions have no output {output}") from None
+    except Exception as error:
+        raise Unavailable(f"the score of {score.file.name} fails ({brief(error)})") from error
+    expected = (len(run.test.prediction.logits),)
+    if found.shape != expected:
+        raise Unavailable(f"the score of {score.file.name} has shape {found.shape}, expected {expected}")
+    if not np.isfinite(found).all():
+        raise Unavailable(f"the score of {score.file.name} is not finite for every image")
+    return found

@@ -2,13 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 
-from benchmark.base.names import canonical, unknown_name
-from benchmark.measure.scores import TITLES
+from benchmark.base import added
+from benchmark.base.errors import UserError
+from benchmark.base.names import canonical, match_name, unknown_name
+from benchmark.measure.catalogue import all_titles, any_run_scores
 
 
 def name_at(label: str, coverage: float | None) -> str:
     """Return the label, with the coverage where the training is meant for one."""
     return label if coverage is None else f"{label}@{coverage:g}"
+
+
+def match_score(name: str) -> str:
+    """Return the score that is meant, one of those that any run can be read with."""
+    try:
+        return match_name(name, any_run_scores(), "score")
+    except UserError as error:
+        raise UserError(f"{error}; {added.HOW}") from None
 
 
 def match_labels(wanted: Iterable[str], owners: Mapping[str, str], kind: str = "method") -> list[str]:
@@ -27,5 +37,6 @@ def labels_named(name: str, owners: Mapping[str, str]) -> list[str]:
     if name == "all":
         return list(owners)
     exact = [label for label in owners if canonical(label) == name]
-    column = [label for label in owners for score in TITLES if canonical(f"{label}+{score}") == name]
+    scores = all_titles()
+    column = [label for label in owners for score in scores if canonical(f"{label}+{score}") == name]
     return exact or column or [label for label, owner in owners.items() if canonical(owner) == name]

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmark.base.errors import UserError
+from benchmark.base import added
+from benchmark.base.errors import UserError, brief
 from benchmark.base.names import unknown_name
 from benchmark.base.units import counted
 from benchmark.config.task import NetworkConfig
@@ -130,6 +131,7 @@ class VGG16Body(nn.Sequential):
 
 
 def vgg16(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """Build the VGG16 of the selective-classification papers, with BatchNorm and dropout."""
     if shape[1] < 32 or shape[1] != shape[2]:
         raise UserError(f"network vgg16 needs square images of at least 32×32, got {shape[1]}×{shape[2]}")
     body = VGG16Body(shape[0], shape[1])
@@ -192,17 +194,48 @@ def timm_network(name: str, num_classes: int, channels: int) -> Network:
     return Network(body, head)
 
 
-OWN: dict[str, Callable[[NetworkConfig, int, tuple[int, int, int]], Network]] = {"vgg16": vgg16, "small_cnn": small_cnn}
+Builder = Callable[[NetworkConfig, int, tuple[int, int, int]], Network]
+OWN: dict[str, Builder] = {"vgg16": vgg16, "small_cnn": small_cnn}
 LIBRARIES = {"torchvision": torchvision_network, "timm": timm_network}
 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
     """Build the network of a task for images of `shape` (C, H, W), initialised from torch's default generator."""
     library, _, name = config.name.partition(":")
+    if config.name in added.NETWORKS:
+        return added_network(config, num_classes, shape)
     if config.name not in OWN and library not in LIBRARIES:
-        raise unknown_name(config.name, [*OWN, "torchvision:NAME", "timm:NAME"], "network")
+        known = [*OWN, *added.NETWORKS, "torchvision:NAME", "timm:NAME"]
+        raise UserError(f"{unknown_name(config.name, known, 'network')}; {added.HOW}")
     if config.name != "small_cnn" and config != NetworkConfig(config.name):
         raise UserError(f"network.widths, dropout and pool belong to small_cnn, not to {config.name}")
     if library in LIBRARIES:
         return LIBRARIES[library](name, num_classes, shape[0])
     return OWN[config.name](config, num_classes, shape)
+
+
+def added_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """Build a network of a user's own file. Raise UserError for whatever goes wrong in it."""
+    build: Builder = added.NETWORKS[config.name].value
+    try:
+        network: object = build(config, num_classes, shape)
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:
+        size = "×".join(map(str, shape))
+        raise UserError(f"network '{config.name}' cannot be built for images of {size} ({brief(error)})") from error
+    if not isinstance(network, Network):
+        raise UserError(
+            f"network '{config.name}' must be a Network(body, head) of benchmark/train/networks.py, got "
+            f"{type(network).__name__}"
+        )
+    if network.head.out_features != num_classes:
+        raise UserError(f"network '{config.name}' has {network.head.out_features} outputs for {num_classes} classes")
+    return network
+
+
+def network_titles() -> dict[str, str]:
+    """Return all networks by their names, with a line about each."""
+    built_in = OWN | {f"{library}:NAME": build for library, build in LIBRARIES.items()}
+    titles = {name: (build.__doc__ or "").splitlines()[0] for name, build in built_in.items()}
+    return titles | {name: network.title for name, network in added.NETWORKS.items()}

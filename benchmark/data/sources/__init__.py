@@ -1,4 +1,7 @@
-"""Find the sources of images: one file per source, with `describe` (needs no data), `load` and `files`."""
+"""Find the sources of images: one file per source, with `describe` (needs no data), `load` and `files`.
+
+A user's own file may bring further ones (`_own.py`).
+"""
 
 import importlib
 from collections.abc import Sequence
@@ -8,11 +11,13 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from benchmark.base import added
 from benchmark.base.errors import UserError
 from benchmark.base.names import unknown_name
 from benchmark.base.units import counted
 from benchmark.config.task import DataConfig
 from benchmark.data.images import Facts, Loaded
+from benchmark.data.sources._own import OPTIONAL
 
 SOURCES = {
     "digits": "digits",
@@ -26,8 +31,6 @@ SOURCES = {
     "folder": "folder",
     "arrays": "arrays",
 }
-OPTIONAL = ("path", "classes", "folders", "attribute", "cache_size", "test_share", "channels")
-"""Settings that only some sources read; each source lists its own in SETTINGS."""
 
 
 class Source(Protocol):
@@ -46,15 +49,32 @@ class Source(Protocol):
 
 
 def get_source(config: DataConfig) -> Source:
-    """Return the module of a source; raise an error for settings that it would not read."""
-    if config.source not in SOURCES:
-        raise unknown_name(config.source, SOURCES, "data source")
-    source = cast(Source, importlib.import_module(f"benchmark.data.sources.{SOURCES[config.source]}"))
+    """Return a source by its name; raise an error for settings that it would not read."""
+    source = find_source(config.source)
     defaults = {field.name: field.default for field in fields(DataConfig)}
     for name in OPTIONAL:
         if name not in source.SETTINGS and getattr(config, name) != defaults[name]:
             raise UserError(f"data.{name} means nothing to source '{config.source}'; remove it")
     return source
+
+
+def find_source(name: str) -> Source:
+    if name in added.SOURCES:
+        return cast(Source, added.SOURCES[name].value)
+    if name not in SOURCES:
+        raise UserError(f"{unknown_name(name, [*SOURCES, *added.SOURCES], 'data source')}; {added.HOW}")
+    return cast(Source, importlib.import_module(f"benchmark.data.sources.{SOURCES[name]}"))
+
+
+def source_version(name: str) -> str:
+    """Return the hash of what the user's file does that defines a source; empty for those of the suite."""
+    return added.SOURCES[name].version if name in added.SOURCES else ""
+
+
+def source_titles() -> dict[str, str]:
+    """Return all sources by their names, with a line about each."""
+    own = {name: (find_source(name).__doc__ or "").splitlines()[0] for name in SOURCES}
+    return own | {name: source.title for name, source in added.SOURCES.items()}
 
 
 def describe(config: DataConfig) -> Facts:
