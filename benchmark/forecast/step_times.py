@@ -24,7 +24,10 @@ from benchmark.train.provenance import process_age
 from benchmark.train.run_job import prepare_device
 from benchmark.train.trainer import State, Trainer, take_step
 
-TIMED_FIELDS = ("network", "augment", "optimizer", "batch_size", "threads", "channels_last", "amp", "compile", "tf32")
+TIMED_FIELDS = (
+    *("network", "own_parts", "augment", "optimizer", "batch_size", "threads"),
+    *("channels_last", "amp", "compile", "tf32"),
+)
 """Fields of a job's identity that decide the time of a step; of the data, the source and the image size do."""
 UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
 """At least TIMED_STEPS are timed; where these are fast, as many as take TIMED_SECONDS."""

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from benchmark.base import added
 from benchmark.config.recipe import recipe_of
 from benchmark.config.task import TaskConfig
 from benchmark.store.store import PREDICTION, TRUNK, folder_of
@@ -36,11 +38,23 @@ ALWAYS = ("method", "config", "data_sha256")
 class Methods(Protocol):
     """What the core calls of the collection of methods; it never imports a method."""
 
+    def load(self) -> None: ...
     def names(self) -> list[str]: ...
     def get(self, name: str) -> "type[Contestant]": ...
     def source_hash(self, name: str) -> str | None: ...
     def bytes_hash(self, name: str) -> str | None: ...
     def code_hash(self, name: str) -> str: ...
+
+
+def own_parts(task: TaskConfig, methods: Methods) -> dict[str, str]:
+    """Return the hashes of what users' files do that define the network or the source of a task."""
+    return {kind: methods.source_hash(owner) or "" for kind, owner in part_owners(task).items()}
+
+
+def part_owners(task: TaskConfig) -> dict[str, str]:
+    """Return which users' files define the network or the source of a task, each by its name among the methods."""
+    used = {"network": added.NETWORKS.get(task.network.name), "source": added.SOURCES.get(task.data.source)}
+    return {kind: part.owner for kind, part in used.items() if part is not None}
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,8 @@ class Job:
     They are used for nothing else, and the test images for nothing."""
     data_seed: int | None = None
     """The seed that splits the data, if not the job's own: members of an ensemble use the ensemble's split."""
+    own_parts: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of what users' files do that define its network or its source of images; empty for those of the suite."""
     bytes_sha256: str | None = None
     """Hash of a plugin's file, which older results go by (see `earlier_ids.py`); no part of its identity."""
     label: str = ""
@@ -86,7 +102,7 @@ class Job:
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change the result; the id is its hash."""
-        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in INDIFFERENT}
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in INDIFFERENT}
         task, trunk = own.pop("task"), own.pop("trunk")
         own["needs"] = sorted({need.id for need in self.needs})
         own["warmup"] = trunk.config if trunk else {}

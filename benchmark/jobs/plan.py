@@ -12,10 +12,10 @@ from benchmark.config.recipe import differences
 from benchmark.config.task import TaskConfig
 from benchmark.interface import Contestant, Derived, Member, Method
 from benchmark.jobs.code_version import combined, core_hash
-from benchmark.jobs.job import Job, Methods
+from benchmark.jobs.job import Job, Methods, own_parts, part_owners
 from benchmark.jobs.suite import Entry
+from benchmark.measure.catalogue import all_titles
 from benchmark.measure.labels import name_at
-from benchmark.measure.scores import TITLES
 
 MOST_JOBS = 100_000
 
@@ -38,10 +38,11 @@ def label_owners(methods: Methods) -> dict[str, str]:
             if canonical(label) in {canonical(known) for known in owners}:
                 raise UserError(f"the label '{label}' of '{name}' is taken by another method; rename it")
             owners[label] = name
+    scores = [canonical(score) for score in all_titles()]
     for label in owners:
         base, _, score = label.rpartition("+")
-        if base in owners and canonical(score) in map(canonical, TITLES):
-            raise UserError(f"the label '{label}' would mean '{base}' read with the score {score}; rename it")
+        if base in owners and canonical(score) in scores:
+            raise UserError(f"the label '{label}' would mean '{base}' read with the score {score}; rename one of them")
     return owners
 
 
@@ -118,7 +119,8 @@ class Planner:
         needs = tuple(self.needs(label, method, members, seed))
         warmup = method.warmup if issubclass(method, Method) else None
         epochs = self.warmup_epochs(label, warmup, config) if warmup else 0
-        own_code = [self.methods.code_hash(name) for name in (owner, warmup) if name]
+        files = (owner, warmup, *part_owners(self.task).values())
+        own_code = [self.methods.code_hash(name) for name in files if name]
         return Job(
             self.task,
             owner,
@@ -131,6 +133,7 @@ class Planner:
             needs=needs,
             takes_over=issubclass(method, Method) and bool(members),
             held_out=self.held_out,
+            own_parts=own_parts(self.task, self.methods),
             bytes_sha256=self.methods.bytes_hash(owner),
             label=label,
             code=combined([core_hash(), *own_code, *(need.code for need in needs)]),

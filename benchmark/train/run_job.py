@@ -16,7 +16,7 @@ from benchmark.data.dataset import DataSet, prepare
 from benchmark.data.devices import data_budget, enter, start_memory
 from benchmark.data.preprocessing import DIGITS
 from benchmark.interface import Derived
-from benchmark.jobs.job import Job, Methods
+from benchmark.jobs.job import Job, Methods, own_parts
 from benchmark.store.curves import curve_checksum
 from benchmark.store.read_only import ReadOnlyStore
 from benchmark.store.record import Pixels, Record, Timed
@@ -88,6 +88,7 @@ def run_job(
     record = store.read_record(job.folder)
     if record is None:
         age, started = 0.0 if next(JOBS_HERE) else process_age(), time.monotonic()
+        load_methods(job, context.methods)
         device = prepare_device(job.task, device)
         method = context.methods.get(job.method)
         pulse = Pulse(beat, can_stop=ranks.size == 1)
@@ -113,6 +114,13 @@ def run_job(
         store.tidy(job.folder)
     if record.diverged is not None:
         raise Diverged(record.diverged)
+
+
+def load_methods(job: Job, methods: Methods) -> None:
+    """Load users' files in this process. Raise ValueError where its network or source is not as it was planned."""
+    methods.load()
+    if own_parts(job.task, methods) != job.own_parts:
+        raise ValueError("the file of its network or source has changed since it was planned; run the command again")
 
 
 def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> Record:

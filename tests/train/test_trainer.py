@@ -45,6 +45,9 @@ class Listed:
 
     classes: dict[str, type[Method]]
 
+    def load(self) -> None:
+        pass
+
     def names(self) -> list[str]:
         return list(self.classes)
 
