@@ -53,7 +53,8 @@ MAY_IMPORT = {
     "check": "base config measure interface data jobs train",
     "forecast": "base config interface store data jobs train launch figures",
     "doctor": "base config interface store data jobs train paper launch check forecast",
-    "library": "base config measure store data tables jobs report paper tune launch figures check forecast doctor",
+    "library": "base config measure store data tables jobs report train paper tune launch figures check forecast"
+    " doctor",
     "commands": "base library",
     "cli": "base",
     "__main__": "base cli",

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.commands.options import add_results, add_test_options, coverage, make_options
+from benchmark.commands.options import add_plugins, add_results, add_test_options, coverage, make_options
 from benchmark.library.options import ExplainOptions
 
 HELP = "where a cell of a table comes from"
@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     parser.add_argument("--reference", metavar="METHOD", help="the method to compare with (default: the table's own)")
     add_test_options(parser)
+    add_plugins(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

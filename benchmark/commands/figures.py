@@ -2,7 +2,15 @@
 
 import argparse
 
-from benchmark.commands.options import add_out, add_reference, add_results, add_scores, add_selection, make_options
+from benchmark.commands.options import (
+    add_out,
+    add_plugins,
+    add_reference,
+    add_results,
+    add_scores,
+    add_selection,
+    make_options,
+)
 from benchmark.library.options import FiguresOptions
 
 HELP = "draw the figures of a results folder"
@@ -13,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     add_reference(parser)
     add_scores(parser)
+    add_plugins(parser)
     add_out(parser, "figures")
     parser.add_argument(
         "--plain", action="store_true", help="print the sentences that stand below the figures instead of drawing them"

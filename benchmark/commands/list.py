@@ -3,13 +3,14 @@
 import argparse
 import json
 import textwrap
+from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
 
 from benchmark.commands.options import add_plugins
 
-HELP = "methods, tasks, published tables and scores"
+HELP = "methods, tasks, published tables, scores, networks and data sources"
 WIDTH = 100
 
 
@@ -26,6 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(listing, indent=1))
     else:
         listing["methods"] = in_words(listing["methods"])
+        for kind in ("scores", "networks", "sources"):
+            listing[kind] = [with_file_in_title(row) for row in listing[kind]]
         print("\n\n".join(map(fitted, listing.values())))
     return 0
 
@@ -40,6 +43,12 @@ def in_words(methods: list[dict[str, Any]]) -> list[dict[str, Any]]:
         settings = [f"[{method['settings']}]"] if method["settings"] else []
         lines.append({"label": method["label"], "file": method["file"], "title": " ".join(parts + settings)})
     return lines
+
+
+def with_file_in_title(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose title names the file, where it comes from a user's own."""
+    kept = {name: value for name, value in row.items() if name != "file"}
+    return kept | {"title": f"{row['title']} ({Path(row['file']).name})"} if row["file"] else kept
 
 
 def fitted(rows: list[dict[str, Any]]) -> str:

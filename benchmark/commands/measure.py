@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.commands.options import add_results, add_scores, make_options
+from benchmark.commands.options import add_plugins, add_results, add_scores, make_options
 from benchmark.library.options import MeasureOptions
 
 HELP = "measure finished runs again where that is due (no training)"
@@ -11,6 +11,7 @@ HELP = "measure finished runs again where that is due (no training)"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     add_scores(parser)
+    add_plugins(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="show no progress")
 
 

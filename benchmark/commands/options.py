@@ -163,7 +163,7 @@ def add_set(parser: Arguments, key: str = "KEY", example: str = "optimizer.lr=0.
 
 
 def add_plugins(parser: Arguments) -> None:
-    text = "a method of your own (repeatable); the file is executed"
+    text = "a file of your own with a method, scores, networks or data sources (repeatable); the file is executed"
     add_repeatable(parser, "--plugin", "FILE.py", text, Path)
 
 
@@ -172,9 +172,13 @@ def add_out(parser: Arguments, what: str) -> None:
     add_folder(parser, "--out", f"where to write {what} (default: {unless})")
 
 
+def add_data_folder(parser: Arguments) -> None:
+    add_folder(parser, "--data-dir", f"where data sets lie (default: ${DATA_VARIABLE}, else data/)")
+
+
 def add_data_folders(parser: Arguments) -> None:
     cache = f"${CACHE_VARIABLE}, else cache/ in the data folder"
-    add_folder(parser, "--data-dir", f"where data sets lie (default: ${DATA_VARIABLE}, else data/)")
+    add_data_folder(parser)
     add_folder(parser, "--cache-dir", f"where decoded images are kept (default: {cache})")
 
 

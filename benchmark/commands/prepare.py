@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmark.commands.options import add_data_folders, add_list, add_set, make_options
+from benchmark.commands.options import add_data_folders, add_list, add_plugins, add_set, make_options
 from benchmark.library.options import PrepareOptions
 
 HELP = "download or check data sets and cache their images"
@@ -13,6 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "tasks", "TASK", "tasks by name, or paths to task files (.toml)")
     add_data_folders(parser)
     add_set(parser, example="data.image_size=64")
+    add_plugins(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

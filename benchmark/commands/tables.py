@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from benchmark.commands.options import (
     add_list,
     add_out,
+    add_plugins,
     add_selection,
     add_table_options,
     make_options,
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     add_list(parser, "--paper", "NAME", "published tables of this folder by name, or 'all' (see: paper)")
     add_table_options(parser)
+    add_plugins(parser)
     add_out(parser, "tables and report")
 
 

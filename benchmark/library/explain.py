@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmark.base.names import canonical, match_name
 from benchmark.library.options import ExplainOptions
+from benchmark.library.registry import load_plugins
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.measure.labels import labels_named
 from benchmark.store.manifest import with_every_run
@@ -16,6 +17,7 @@ from benchmark.tables.explain import explain
 
 def explain_cell(options: ExplainOptions) -> str:
     """Return where a cell of a table comes from, in words."""
+    load_plugins(options.plugin)
     store = Store(pulled(options.results))
     manifests = {manifest.name: manifest for manifest in store.manifests()}
     manifests |= {f"paper/{manifest.name}": manifest for manifest in store.paper_manifests()}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
 from benchmark.library.options import FiguresOptions
+from benchmark.library.registry import load_plugins
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.store.manifest import Manifest
 from benchmark.store.mirror import mirrored
@@ -22,6 +23,7 @@ SENSITIVITY = ("q", "s", "w", "e_s")
 
 def draw_figures(options: FiguresOptions) -> "Iterator[Drawn]":
     """Draw figures one by one, and yield what became of each. Whatever is wrong is said before the first."""
+    load_plugins(options.plugin)
     asked = asked_settings(options)
     with mirrored(options.results) as here:
         store = Store(here.folder)

@@ -1,14 +1,17 @@
-"""List what can be named: methods, tasks, published tables and scores."""
+"""List what can be named: methods, tasks, published tables, scores, networks and sources of images."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmark.base import added
+from benchmark.base.added import Added
 from benchmark.config.load import load_task, task_names
+from benchmark.data.sources import source_titles
 from benchmark.library.registry import load_methods
-from benchmark.measure.catalogue import POST_HOC
-from benchmark.measure.scores import TITLES
+from benchmark.measure.catalogue import OWN, all_titles
 from benchmark.paper.table_files import load_tables
+from benchmark.train.networks import network_titles
 
 
 def list_names(plugins: Sequence[Path] = ()) -> dict[str, list[dict[str, Any]]]:
@@ -31,7 +34,22 @@ def list_names(plugins: Sequence[Path] = ()) -> dict[str, list[dict[str, Any]]]:
             {"table": table.name, "task": table.task, "title": table.title} for table in load_tables(["all"])
         ],
         "scores": [
-            {"score": name, "read from": "any method" if name in POST_HOC else "its own method", "title": title}
-            for name, title in TITLES.items()
+            {
+                "score": name,
+                "read from": "its own method" if name in OWN else "any method",
+                **described(title, added.SCORES.get(name)),
+            }
+            for name, title in all_titles().items()
+        ],
+        "networks": [
+            {"network": name, **described(title, added.NETWORKS.get(name))} for name, title in network_titles().items()
+        ],
+        "sources": [
+            {"source": name, **described(title, added.SOURCES.get(name))} for name, title in source_titles().items()
         ],
     }
+
+
+def described(title: str, own: Added[Any] | None) -> dict[str, Any]:
+    """Return what is said of a score, network or source: its title, and the user's own file that it comes from."""
+    return {"file": str(own.file) if own else "", "title": title}

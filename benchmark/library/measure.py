@@ -10,6 +10,7 @@ from tqdm import tqdm
 from benchmark.base.errors import UserError
 from benchmark.base.units import counted
 from benchmark.library.options import MeasureOptions
+from benchmark.library.registry import load_plugins
 from benchmark.library.settings import no_results, score_names
 from benchmark.store.measuring import renew_folder
 from benchmark.store.mirror import mirrored
@@ -38,6 +39,7 @@ class Measured:
 
 def measure_results(options: MeasureOptions) -> Measured:
     """Measure what runs of a folder lack or other code measured, with further scores if some are named; keep it."""
+    load_plugins(options.plugin)
     wanted = score_names(options.scores or ())
     changed, lacking = 0, Counter[tuple[str, str]]()
     with mirrored(options.results) as here:

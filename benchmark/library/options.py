@@ -109,6 +109,7 @@ class TablesOptions(TableOptions):
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
     paper: tuple[str, ...] | None = None
+    plugin: tuple[Path, ...] = ()
     out: Path | None = None
 
 
@@ -121,6 +122,7 @@ class FiguresOptions(Options):
     methods: tuple[str, ...] | None = None
     reference: str | None = None
     scores: tuple[str, ...] | None = None
+    plugin: tuple[Path, ...] = ()
     out: Path | None = None
     plain: bool = False
     """Whether the sentences below a figure are returned instead of drawn."""
@@ -132,6 +134,7 @@ class MeasureOptions(Options):
 
     results: str = "results"
     scores: tuple[str, ...] | None = None
+    plugin: tuple[Path, ...] = ()
     quiet: bool = False
 
 
@@ -144,6 +147,7 @@ class ExplainOptions(MarkerOptions):
     coverage: Coverage
     results: str = "results"
     reference: str | None = None
+    plugin: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +174,7 @@ class PrepareOptions(DataOptions):
 
     tasks: tuple[str, ...]
     set: tuple[str, ...] = ()
+    plugin: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

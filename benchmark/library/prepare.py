@@ -12,6 +12,7 @@ from benchmark.data.cache_build import open_cache
 from benchmark.data.preprocessing import preprocessing
 from benchmark.data.sources import describe, get_source
 from benchmark.library.options import PrepareOptions
+from benchmark.library.registry import load_plugins
 from benchmark.library.settings import folders_of
 
 
@@ -26,6 +27,7 @@ class Prepared:
 
 def prepare_data(options: PrepareOptions) -> Iterator[Prepared]:
     """Try every task in turn, and yield what became of it."""
+    load_plugins(options.plugin)
     folders = folders_of(options)
     for task in load_tasks(options.tasks, options.set):
         try:

@@ -42,8 +42,8 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanOptions | None) 
     """Return the suites of a grid, and how its manifests and tables are written."""
     if any(override.strip().startswith("bound.") for override in options.set) and not options.track_bound:
         raise UserError("--set bound.… needs --track-bound; add --track-bound, or leave out --set bound.…")
-    asked = asked_settings(options)
     methods = load_methods(options.plugin)
+    asked = asked_settings(options)
     maker = suite_maker(options, methods, options.seed_list or range(options.seeds or 0), ahead)
     wanted = Wanted(options.methods or (), options.coverages or (), options.reference, asked)
     suites = task_suites(options.datasets or DEFAULT_TASKS, wanted, maker, store)
@@ -84,8 +84,8 @@ def run(
     """Train what is missing of a grid, write its tables and its report, and return all results of the folder.
 
     Tasks, methods and the rest mean what they mean on the command line: what is left out, the task says. `seeds` is a
-    number (0 to N - 1) or a list of them, `set` a mapping such as {"optimizer.lr": 0.05}, `plugins` the files of your
-    own methods. `more` are the other options of the command `run`, by name: device, workers, coverages, reference,
+    number (0 to N - 1) or a list of them, `set` a mapping such as {"optimizer.lr": 0.05}, `plugins` files of your
+    own. `more` are the other options of the command `run`, by name: device, workers, coverages, reference,
     scores, quiet, keep_weights … (`RunOptions` has them all). Bad input raises UserError, jobs without a result raise
     JobsFailed once the tables of the others are written. An interrupt raises KeyboardInterrupt once every job has saved
     its state; the same call continues from there.

@@ -6,11 +6,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from benchmark.base.errors import UserError
-from benchmark.base.names import match_name
 from benchmark.base.program import program
 from benchmark.data.cache import Folders
 from benchmark.library.options import CACHE_VARIABLE, DATA_VARIABLE, DataOptions, Options
-from benchmark.measure.catalogue import any_run_scores
+from benchmark.measure.labels import match_score
 from benchmark.store.manifest import TableSettings
 
 
@@ -22,7 +21,7 @@ def asked_settings(options: Options) -> TableSettings:
 
 def score_names(wanted: Iterable[str]) -> tuple[str, ...]:
     """Return the scores that are meant, of those that any method can be read with."""
-    return tuple(match_name(name, any_run_scores(), "score") for name in wanted)
+    return tuple(map(match_score, wanted))
 
 
 def no_results(folder: Path) -> UserError:
@@ -30,8 +29,13 @@ def no_results(folder: Path) -> UserError:
     return UserError(f"no results in '{folder}'; make some with: {program()} --results DIR")
 
 
+def data_folder(asked: Path | None) -> Path:
+    """Return the folder of data sets: as asked for, by environment variable, or data/."""
+    return (asked or Path(os.environ.get(DATA_VARIABLE) or "data")).resolve()
+
+
 def folders_of(options: DataOptions) -> Folders:
-    """Return the folders of data sets and of decoded images: as asked for, by environment variable, or data/."""
-    data = options.data_dir or Path(os.environ.get(DATA_VARIABLE) or "data")
+    """Return the folders of data sets and of decoded images, the other one likewise, or cache/ in the first."""
+    data = data_folder(options.data_dir)
     cache = options.cache_dir or Path(os.environ.get(CACHE_VARIABLE) or data / "cache")
-    return Folders(data.resolve(), cache.resolve())
+    return Folders(data, cache.resolve())

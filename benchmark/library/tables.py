@@ -8,6 +8,7 @@ from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
 from benchmark.base.program import program
 from benchmark.library.options import TablesOptions
+from benchmark.library.registry import load_plugins
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.paper.assemble import MAKERS
 from benchmark.report.update import Parts, make_parts, try_report
@@ -37,6 +38,7 @@ class Tables:
 
 def make_tables(options: TablesOptions) -> Tables:
     """Write the tables and the page of a results folder, unless it is under version control; return the tables."""
+    load_plugins(options.plugin)
     asked = asked_settings(options)
     with mirrored(options.results) as here:
         store = Store(here.folder)
