@@ -1,14 +1,10 @@
-"""Check the contract of `interface.py`, for every method of the suite and for a user's own file.
-
-A check returns a remark worth printing, or raises: `Broken` with what is wrong, or whatever the method itself raised.
-"""
+"""Check the contract of `interface.py`, for every method of the suite and for a user's own file."""
 
 import copy
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -18,6 +14,7 @@ from torch import nn
 from benchmark.base.errors import UserError
 from benchmark.base.schema import build
 from benchmark.base.units import counted
+from benchmark.check.findings import Broken, Check, Finding, make_checks, require
 from benchmark.check.harness import (
     BATCH,
     EPOCH,
@@ -39,19 +36,12 @@ from benchmark.check.harness import (
 from benchmark.check.sync_guard import line_of, no_host_syncs
 from benchmark.config.task import NetworkConfig
 from benchmark.interface import Batch, Contestant, Derived, Method
-from benchmark.measure.prediction import Floats, Prediction
+from benchmark.measure.catalogue import OWN, POST_HOC, Predicted, Unavailable
+from benchmark.measure.prediction import Evidence, Floats, Prediction, Stored
+from benchmark.measure.scores import Confidence
 from benchmark.train.distributed import each_tensor
 from benchmark.train.networks import build_network
 from benchmark.train.trainer import trained_parameters
-
-
-class Broken(AssertionError):
-    """What a method does against the contract."""
-
-
-def require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise Broken(otherwise)
 
 
 def says_what_it_is(candidate: Candidate) -> None:
@@ -215,7 +205,20 @@ def scores(candidate: Candidate) -> str:
     again = candidate.method.scores(prediction)
     same = list(again) == list(found) and all((again[name] == found[name]).all() for name in found)
     require(same, "scores() differs from call to call")
+    for name, confidence in found.items():
+        known = built_in_confidence(name, prediction)
+        same = known is None or bool(np.allclose(confidence, known))
+        require(same, f"score '{name}' is not what {name} means in this suite; give it another name")
     return ", ".join(found)
+
+
+def built_in_confidence(name: str, prediction: Stored) -> Confidence | None:
+    """Return the confidences of a score of the suite; None where it has none of that name for such a prediction."""
+    score = POST_HOC.get(name) or OWN.get(name)
+    try:
+        return None if score is None else score(Predicted(Evidence(prediction, np.zeros(0, np.int64))))
+    except (Unavailable, KeyError):
+        return None
 
 
 def score_direction(candidate: Candidate) -> None:
@@ -256,16 +259,14 @@ def cost(candidate: Candidate) -> str:
     return f"{statistics.median(ratios):.1f} × a step of SR (plain cross-entropy)"
 
 
-Check = Callable[[Candidate], str | None]
-
-ALWAYS: dict[str, Check] = {
+ALWAYS: dict[str, Check[Candidate]] = {
     "says what it is, refuses unknown settings": says_what_it_is,
     "predicts K logits per image": prediction_shapes,
     "predicts each image for itself": prediction_per_image,
     "scores are finite, one per image, pure": scores,
     "larger scores mean more confident": score_direction,
 }
-TRAINING: dict[str, Check] = {
+TRAINING: dict[str, Check[Candidate]] = {
     "loss and gradients are finite and reach the whole network": loss_and_gradients,
     "training_step writes no state": purity,
     "equal runs are equal to the bit": determinism,
@@ -282,25 +283,12 @@ TRAINING: dict[str, Check] = {
 }
 
 
-def checks_for(method: type[Contestant]) -> dict[str, Check]:
+def checks_for(method: type[Contestant]) -> dict[str, Check[Candidate]]:
     """Return the checks of a method; those of a step only if it trains."""
     trains = issubclass(method, Method) and method.starts_from is None
     return {**ALWAYS, **TRAINING} if trains else ALWAYS
 
 
-@dataclass(frozen=True)
-class Finding:
-    check: str
-    holds: bool
-    remark: str
-
-
 def examine(candidate: Candidate) -> Iterator[Finding]:
-    """Make every check in turn, whatever the others found."""
-    for name, check in checks_for(candidate.method).items():
-        try:
-            yield Finding(name, True, check(candidate) or "")
-        except Broken as broken:
-            yield Finding(name, False, str(broken))
-        except Exception as error:
-            yield Finding(name, False, " ".join(f"{type(error).__name__}: {error}".split()))
+    """Make every check of a method in turn, whatever the others found."""
+    return make_checks(checks_for(candidate.method), candidate)

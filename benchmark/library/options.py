@@ -179,10 +179,12 @@ class PrepareOptions(DataOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(Options):
-    """A method by name, or the file of one, with changed settings, each as FIELD=VALUE."""
+    """A method by name, or a user's own file, with changed settings, each as FIELD=VALUE."""
 
     method: str
     set: tuple[str, ...] = ()
+    data_dir: Path | None = None
+    """Where a source of the file finds its data; None: as an environment variable says, or data/."""
 
 
 @dataclass(frozen=True, kw_only=True)
