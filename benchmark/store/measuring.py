@@ -39,10 +39,10 @@ def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str]
         except Unavailable as why:
             part = without(old, outdated)
             reasons |= dict.fromkeys(outdated, str(why))
-        further, missing = further_scores(part, run, record.method, lacking)
+        further, missing = further_scores(part, run, record.method, [*old.further, *lacking])
         reasons |= missing
         new = with_measures(new, replace(part, further=further), epoch)
-    if not outdated & reasons.keys():
+    if not (outdated | record.measures.further.keys()) & reasons.keys():
         new = replace(new, made_by=made_by_now(new))
         if new != record:
             keep(new, folder, store)
@@ -82,13 +82,11 @@ def with_measures(record: Record, measures: Measures, epoch: int | None) -> Reco
 
 
 def measured_anew(old: Measures, run: Finished, method: str) -> Measures:
-    """Return the measures of the same scores from the stored prediction. Raise Unavailable where it is gone."""
+    """Return the measures of the method's own scores from the stored prediction. Raise Unavailable where it is gone."""
     try:
-        new = measure(run.test, {name: confidence_of(name, run, method) for name in old.scores})
-        further = measure_scores(run.test, {name: confidence_of(name, run, method) for name in old.further})
+        return measure(run.test, {name: confidence_of(name, run, method) for name in old.scores})
     except ValueError as error:
         raise Unavailable(str(error)) from None
-    return replace(new, further=further)
 
 
 def further_scores(

@@ -191,6 +191,19 @@ def test_scores_of_a_plugin_need_the_plugin(store: Store, monkeypatch: pytest.Mo
     assert made.score("mine").risk == up_to_date(record, folder, store, ["max logit"]).score("max logit").risk
 
 
+def test_a_further_score_whose_file_is_not_at_hand_costs_only_itself(store: Store) -> None:
+    """The record stays as it is, so that nothing of it is lost."""
+    folder = folder_with(store, "abstention")
+    right = up_to_date(stored(store, folder), folder, store, ["energy"])
+    further = {"mine": right.score("SR"), **right.measures.further}
+    old = by_other_code(replace(right, measures=replace(right.measures, further=further)), "aurc")
+    store.write_record(folder, old)
+    new = up_to_date(old, folder, store)
+    assert list(new.reasons) == ["mine"] and list(new.measures.further) == ["energy"]
+    assert new.measures == right.measures
+    assert stored(store, folder) == old
+
+
 def test_folders_under_version_control_and_claimed_jobs_stay(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = folder_with(store, "abstention")
     right = stored(store, folder)
