@@ -3,8 +3,10 @@
 A recipe is the plain data that records keep, so that texts about runs come from the runs.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import lru_cache
 from typing import Any, get_type_hints
 
 from benchmark.base.schema import build, identity
@@ -91,7 +93,12 @@ class Recipe:
 
 def recipe_text(used: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines of a recipe by their titles. Raise UserError for a recipe of another version."""
-    recipe = build(Recipe, {field.name: used.get(field.name) for field in fields(Recipe)}, "recipe")
+    return lines_of(json.dumps({field.name: used.get(field.name) for field in fields(Recipe)}))
+
+
+@lru_cache(maxsize=1000)  # a page shows thousands of runs, which have few recipes
+def lines_of(recipe_json: str) -> dict[str, str]:
+    recipe = build(Recipe, json.loads(recipe_json), "recipe")
     return {
         "data": recipe.data.source,
         "network": network(recipe),

@@ -32,10 +32,15 @@ class Outcome:
 def exact_rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the two-sided p of the rank-sum of `a` over all splits of the pooled values, ties by mid-ranks."""
     ranks = np.rint(2 * rankdata([*a, *b])).astype(np.int64)
-    return two_sided(rank_sum_ways(tuple(sorted(ranks.tolist())), len(a)), ranks[: len(a)].sum())
+    return rank_sum_p(tuple(sorted(ranks.tolist())), len(a), int(ranks[: len(a)].sum()))
 
 
-@lru_cache(maxsize=256)  # without ties all cells of a table share the outcome
+@lru_cache(maxsize=2000)  # statistics and page ask for the cells of the table again
+def rank_sum_p(doubled_ranks: tuple[int, ...], n: int, observed: int) -> float:
+    return two_sided(rank_sum_ways(doubled_ranks, n), observed)
+
+
+@lru_cache(maxsize=16)  # without ties all cells of a table share the outcome
 def rank_sum_ways(doubled_ranks: tuple[int, ...], n: int) -> Array:
     """Count the subsets of n ranks by their sum: exact with and without ties, for any number of values."""
     counts: Array = np.zeros((n + 1, sum(doubled_ranks) + 1))
