@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from benchmark.base.errors import JobsFailed as JobsFailed
     from benchmark.base.errors import UserError as UserError
     from benchmark.library import metrics as metrics
     from benchmark.library import scores as scores
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MODULES = ("metrics", "scores")
 FUNCTIONS = {
+    "JobsFailed": "benchmark.base.errors",
     "UserError": "benchmark.base.errors",
     "compare": "benchmark.library.compare",
     "load_results": "benchmark.library.results",
@@ -26,7 +28,7 @@ FUNCTIONS = {
     "tasks": "benchmark.library.names",
 }
 """By public name, the module that has it."""
-__all__ = ["UserError", "compare", "load_results", "methods", "metrics", "run", "scores", "tasks"]
+__all__ = ["JobsFailed", "UserError", "compare", "load_results", "methods", "metrics", "run", "scores", "tasks"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import benchmark
 from benchmark.base import added
 from benchmark.base.added import Added
-from benchmark.base.errors import UserError
+from benchmark.base.errors import UserError, brief
 from benchmark.base.limits import shown
 from benchmark.base.names import canonical, is_plain
 from benchmark.base.programs import code_hash, essence
@@ -175,7 +175,7 @@ def load_plugin(path: Path, source: bytes) -> Defined:
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = brief(error)
         raise UserError(f"plugin '{path}' cannot be loaded: {reason}") from error
     parts = {kind: read_table(kind, vars(module)[kind], path) for kind in TABLES if kind in vars(module)}
     if not hasattr(module, "METHOD") and any(parts.values()):

@@ -1,12 +1,15 @@
-"""What processes that are started here do not run: the user's script again, and modules of the current folder."""
+"""Keep child processes from running the user's script again, and modules of the current folder."""
 
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 from types import ModuleType
 
 SAFE_PATH, MAIN = "PYTHONSAFEPATH", "__main__"
+ONE_AT_A_TIME = RLock()
+"""Two threads that start processes at once would hide the main module for good."""
 
 
 @contextmanager
@@ -28,9 +31,10 @@ def without_script() -> Iterator[None]:
 
     They need nothing of it. A script that trains without asking whether it is the main module would start itself again.
     """
-    main = sys.modules[MAIN]
-    sys.modules[MAIN] = ModuleType(MAIN)
-    try:
-        yield
-    finally:
-        sys.modules[MAIN] = main
+    with ONE_AT_A_TIME:
+        main = sys.modules[MAIN]
+        sys.modules[MAIN] = ModuleType(MAIN)
+        try:
+            yield
+        finally:
+            sys.modules[MAIN] = main

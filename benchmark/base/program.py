@@ -1,4 +1,4 @@
-"""Where this program lies, and how it is called."""
+"""Tell where this program lies, and how people call it."""
 
 import sys
 from pathlib import Path

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from benchmark.base.errors import brief
+
 T = TypeVar("T")
 Check = Callable[[T], str | None]
 
@@ -35,4 +37,4 @@ def make_checks(checks: Mapping[str, Check[T]], subject: T) -> Iterator[Finding]
         except Broken as broken:
             yield Finding(name, False, str(broken))
         except Exception as error:
-            yield Finding(name, False, " ".join(f"{type(error).__name__}: {error}".split()))
+            yield Finding(name, False, brief(error))

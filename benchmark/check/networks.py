@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmark.base.errors import brief
 from benchmark.base.schema import build
 from benchmark.check.findings import Check, Finding, make_checks, require
 from benchmark.check.harness import BATCH, NUM_CLASSES, differing, images
@@ -71,7 +72,7 @@ def why_not(candidate: NetworkCandidate) -> str:
     try:
         candidate.make("meta")(torch.empty(2, *candidate.shape, device="meta"))
     except Exception as error:
-        return " ".join(f"{type(error).__name__}: {error}".split())
+        return brief(error)
     return ""
 
 

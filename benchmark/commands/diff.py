@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.commands.options import make_options
+from benchmark.commands.options import add_plugins, make_options
 from benchmark.library.options import DiffOptions
 
 HELP = "show which results moved (changed) between two folders (exit code 1 if any did)"
@@ -13,6 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="RESULTS_B", help="the results that may have moved")
     part = "RESULTS_B repeats only a part of RESULTS_A: do not report what RESULTS_B lacks"
     parser.add_argument("--part", action="store_true", help=part)
+    add_plugins(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

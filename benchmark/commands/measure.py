@@ -5,7 +5,7 @@ import argparse
 from benchmark.commands.options import add_plugins, add_results, add_scores, make_options
 from benchmark.library.options import MeasureOptions
 
-HELP = "measure finished runs again where that is due (no training)"
+HELP = "compute missing or outdated measures from stored predictions (no training)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ def load(config: DataConfig, folders: Folders, build: bool = True) -> tuple[Load
 
 @lru_cache(maxsize=2)
 def load_as_of(version: str, config: DataConfig, folders: Folders, build: bool) -> tuple[Loaded, str]:
-    """Return the same; a user's own source may come in several versions."""
+    """Load once for each version of a user's own source."""
     source = get_source(config)
     if source.CACHED:
         loaded, sha256 = open_cache(config, folders, build=build)

@@ -29,7 +29,7 @@ PANELS = {
 def draw(runs: Runs) -> Figure:
     published = [column for column in runs.judged if column.published and not column.parts]
     # The history of a column that takes over a training is not its own.
-    trained = [column for column in published if not column.records[0].needs]
+    trained = [column for column in published if not column.records[0].is_combined]
     tracked = {column.name: rows for column in trained if (rows := histories(column, runs))}
     if not tracked:
         raise NotDrawn("no training followed the bound; --track-bound does")
@@ -77,7 +77,7 @@ def read_history(folder: Path, record: Record, store: Store) -> dict[str, Array]
 def warmup_end(runs: Runs, shown: list[Column]) -> int:
     """Return the number of warm-up epochs of the reference; 0 if it has none or is not shown."""
     reference = next((column for column in shown if column.name == runs.manifest.reference), None)
-    return int(reference.records[0].identity["config"].get("warmup_epochs", 0)) if reference else 0
+    return int(reference.records[0].settings.get("warmup_epochs", 0)) if reference else 0
 
 
 def caption(runs: Runs, shown: list[Column], tracked: dict[str, list[dict[str, Array]]]) -> list[str]:

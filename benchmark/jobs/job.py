@@ -29,8 +29,8 @@ INDIFFERENT = (
     "branches",
     "snapshots",
 )
-"""The fields of a job that are no part of its identity. The first three name its folder beside the id, the next two
-follow from its method and settings, and the rest cannot change its result."""
+"""The fields of a job that are no part of its identity. Seeds and `until` are in its folder's name, beside the id.
+`warmup_epochs` and `takes_over` follow from its method and settings. The rest cannot change its result."""
 ALWAYS = ("method", "config", "data_sha256")
 """Parts of an identity that are there even if they are empty. Others leave ids as they were before they existed."""
 

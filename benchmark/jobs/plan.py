@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from benchmark.base.errors import UserError
+from benchmark.base.errors import UserError, brief
 from benchmark.base.names import canonical, unknown_name
 from benchmark.base.schema import build, identity
 from benchmark.base.units import counted
@@ -208,7 +208,7 @@ def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int
         try:
             members = list(method.members(config, seed, num_epochs))
         except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            reason = brief(error)
             raise UserError(f"{method.__name__}.members fails: {reason}") from error
         if not members:
             raise UserError(f"{method.__name__}.members names no training to combine")

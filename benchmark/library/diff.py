@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from benchmark.base.errors import UserError
 from benchmark.base.units import counted
 from benchmark.library.options import DiffOptions
+from benchmark.library.registry import load_plugins
 from benchmark.measure.statistics import LEVEL
 from benchmark.store.mirror import pulled
 from benchmark.store.store import Store
@@ -22,17 +23,21 @@ class Comparison:
     changed: int
     rounded: int
     """Runs that are not equal, but were made elsewhere: their cells are compared instead."""
+    unknown: int
+    """Runs whose risks cannot be compared: other code measured them, and nothing can measure them again."""
     cells: int
     """Cells of other jobs or machines."""
 
     def text(self) -> str:
-        total = self.equal + self.changed + self.rounded
+        total = self.equal + self.changed + self.rounded + self.unknown
         lines = [f"{self.equal} of {counted(total, 'run')} of the same job are equal to the bit."]
         if self.rounded:
             lines.append(
                 f"{self.rounded} more are not equal, but were made with another kind of processor, version of torch or "
                 "number of threads: their cells are compared instead."
             )
+        if self.unknown:
+            lines.append(f"{self.unknown} more cannot be compared: see the notes.")
         lines.append(
             f"{counted(self.cells, 'cell')} of other jobs or machines compared. A cell moved if its mean changed "
             f"by more than {MARGIN:g} points and Welch's test is significant (level {LEVEL:g}, Holm's "
@@ -45,6 +50,7 @@ class Comparison:
 
 def compare_results(options: DiffOptions) -> Comparison:
     """Compare two results folders: equal jobs to the bit, others beyond chance and a margin."""
+    load_plugins(options.plugin)
     stores = [Store(pulled(place)) for place in (options.old, options.new)]
     for store in stores:
         if not store.manifests() and not store.paper_manifests():
@@ -57,5 +63,6 @@ def compare_results(options: DiffOptions) -> Comparison:
         equal=found.count_runs("equal"),
         changed=found.count_runs("changed"),
         rounded=found.count_runs("rounded"),
+        unknown=found.count_runs("unknown"),
         cells=len(found.tested),
     )

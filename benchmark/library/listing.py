@@ -6,9 +6,8 @@ from typing import Any
 
 from benchmark.base import added
 from benchmark.base.added import Added
-from benchmark.config.load import load_task, task_names
 from benchmark.data.sources import source_titles
-from benchmark.library.registry import load_methods
+from benchmark.library.names import methods, tasks
 from benchmark.measure.catalogue import OWN, all_titles
 from benchmark.paper.table_files import load_tables
 from benchmark.train.networks import network_titles
@@ -16,20 +15,9 @@ from benchmark.train.networks import network_titles
 
 def list_names(plugins: Sequence[Path] = ()) -> dict[str, list[dict[str, Any]]]:
     """Return what can be named, by kind; each as plain data."""
-    methods = load_methods(plugins)
-    found = [(label, name, methods.get(name)) for name in methods.names() for label in methods.get(name).labels]
     return {
-        "methods": [
-            {
-                "label": label,
-                "file": name,
-                "settings": " ".join(f"{field}={value}" for field, value in method.labels[label].items()),
-                "title": method.title,
-                "reference": method.reference,
-            }
-            for label, name, method in found
-        ],
-        "tasks": [{"task": name, "title": load_task(name).title} for name in task_names()],
+        "methods": [vars(method) | {"settings": method.settings_text} for method in methods(plugins).values()],
+        "tasks": [{"task": name, "title": task.title} for name, task in tasks().items()],
         "published tables": [
             {"table": table.name, "task": table.task, "title": table.title} for table in load_tables(["all"])
         ],

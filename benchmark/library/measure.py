@@ -23,15 +23,19 @@ class Measured:
     """What became of the runs of a folder."""
 
     runs: int
-    changed: int
-    """Runs of which something was measured."""
+    kept: int
+    """Runs that were measured, with what was found in their records."""
+    lost: int
+    """Runs that were measured, but whose records could not be written."""
     lacking: Mapping[tuple[str, str], int]
     """By measure or score, and the reason why it cannot be measured: the number of runs without it."""
 
     def text(self) -> str:
         """Return a line on what was done, and one for each thing that could not be."""
-        rest = self.runs - self.changed
-        lines = [f"{counted(self.changed, 'run')} measured, {rest} had nothing to measure; nothing was trained"]
+        lines = [f"{counted(self.kept, 'run')} of {self.runs} measured and kept; nothing was trained"]
+        if self.lost:
+            why = "another process works on them, or the folder cannot be written"
+            lines.append(f"{counted(self.lost, 'run')} measured, but not kept: {why}")
         for (name, why), count in self.lacking.items():
             lines.append(f"{name}: not known of {counted(count, 'run')}: {why}")
         return "\n".join(lines)
@@ -41,7 +45,8 @@ def measure_results(options: MeasureOptions) -> Measured:
     """Measure what runs of a folder lack or other code measured, with further scores if some are named; keep it."""
     load_plugins(options.plugin)
     wanted = score_names(options.scores or ())
-    changed, lacking = 0, Counter[tuple[str, str]]()
+    kept = lost = 0
+    lacking = Counter[tuple[str, str]]()
     with mirrored(options.results) as here:
         store = Store(here.folder)
         folders = store.finished()
@@ -51,7 +56,6 @@ def measure_results(options: MeasureOptions) -> Measured:
             raise UserError(f"'{store.root}' is under version control, so its records stay as they are; copy it first")
         hidden = options.quiet or not sys.stderr.isatty()
         for run in tqdm(renew_folder(store, folders, wanted), total=len(folders), unit="run", disable=hidden):
-            changed += run.changed
+            kept, lost = kept + run.kept, lost + (run.measured and not run.kept)
             lacking.update(run.reasons.items())
-        here.outcome = measured = Measured(len(folders), changed, dict(sorted(lacking.items())))
-    return measured
+    return Measured(len(folders), kept, lost, dict(sorted(lacking.items())))

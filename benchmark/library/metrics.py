@@ -23,6 +23,7 @@ from benchmark.library.arrays import (
     within,
 )
 from benchmark.measure import metrics
+from benchmark.measure.evaluate import OF_CLASSIFIERS, Classified
 
 __all__ = [
     "accuracy",
@@ -193,8 +194,7 @@ def accuracy(logits: ArrayLike, labels: ArrayLike) -> float:
     >>> accuracy([[2.0, 0.0], [0.0, 1.0], [3.0, 1.0]], [0, 1, 1])
     0.6666666666666667
     """
-    table, classes = classified(logits, labels)
-    return float(1 - (table.argmax(axis=1) != classes).mean())
+    return OF_CLASSIFIERS["accuracy"](Classified(*classified(logits, labels)))
 
 
 def nll(logits: ArrayLike, labels: ArrayLike) -> float:
@@ -232,11 +232,5 @@ def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]
     >>> sorted(classifier_metrics([[2.0, 0.0], [0.0, 1.0]], [0, 1]))
     ['accuracy', 'brier', 'ece', 'nll']
     """
-    table, classes = classified(logits, labels)
-    error = table.argmax(axis=1) != classes
-    return {
-        "accuracy": float(1 - error.mean()),
-        "nll": metrics.nll(table, classes),
-        "brier": metrics.brier(table, classes),
-        "ece": metrics.ece(metrics.largest_probability(table), error),
-    }
+    run = Classified(*classified(logits, labels))
+    return {name: formula(run) for name, formula in OF_CLASSIFIERS.items()}

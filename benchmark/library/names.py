@@ -31,14 +31,18 @@ class MethodInfo:
 
     label: str
     file: str
-    title: str
-    reference: str
     settings: Mapping[str, Any]
     """What the label sets; all else has the values of the file, or of the task."""
+    title: str
+    reference: str
+
+    @property
+    def settings_text(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.settings.items())
 
     def __str__(self) -> str:
         """Return title, source and settings in one line."""
-        settings = f" [{' '.join(f'{name}={value}' for name, value in self.settings.items())}]" if self.settings else ""
+        settings = f" [{self.settings_text}]" if self.settings else ""
         return f"{self.title} ({self.reference}){settings}"
 
 
@@ -54,5 +58,5 @@ def methods(plugins: Iterable[str | Path] = ()) -> Catalogue[MethodInfo]:
     for name in known.names():
         method = known.get(name)
         for label, settings in method.labels.items():
-            found[label] = MethodInfo(label, name, method.title, method.reference, dict(settings))
+            found[label] = MethodInfo(label, name, dict(settings), method.title, method.reference)
     return Catalogue(found, str)

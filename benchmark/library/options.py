@@ -1,11 +1,11 @@
-"""What can be asked of the library: a small frozen value for each thing that it does.
+"""Define what can be asked of the library: a small frozen value for each thing that it does.
 
 Importing this costs next to nothing, as `--help` does it. Results lie in a folder, or at the URL of one.
 """
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
@@ -53,7 +53,9 @@ def checked(value: Any, hint: Any, name: str) -> Any:
         items = [value] if isinstance(value, (str, os.PathLike)) else value
         if not isinstance(items, Iterable):
             raise wrong_type(value, "a list", name)
-        items, is_long = tuple(items), inner[-1] is Ellipsis
+        items, is_long = tuple(items.items() if isinstance(items, Mapping) else items), inner[-1] is Ellipsis
+        if not is_long and len(items) != len(inner):
+            raise wrong_type(value, f"{len(inner)} values", name)
         return tuple(checked(item, inner[0 if is_long else index], name) for index, item in enumerate(items))
     if hint == Coverage:
         try:
@@ -158,6 +160,7 @@ class DiffOptions(Options):
     new: str
     part: bool = False
     """Whether the new one repeats only a part of the old one."""
+    plugin: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from benchmark.base.errors import UserError
 from benchmark.base.files import check_folder
 from benchmark.base.names import match_name
 from benchmark.base.program import program
-from benchmark.config.task import check_coverages
+from benchmark.library.options import TablesOptions
+from benchmark.library.registry import load_plugins
 from benchmark.measure.metrics import CURVE_COVERAGES
 from benchmark.paper.assemble import MAKERS
 from benchmark.report.markup import join, tag
@@ -110,18 +111,18 @@ class Results:
         task: str,
         name: str = "risk",
         *,
-        methods: Sequence[str] | None = None,
-        coverages: Sequence[float] | None = None,
+        methods: Any = None,
+        coverages: Any = None,
         reference: str | None = None,
     ) -> TableView:
         """Return a table of a task: `risk` (selective risk) or `measures`; for some tasks also `expected_risk`.
 
         `methods`, `coverages` (in per cent) and `reference` replace those of the task, as in the command `tables`.
         """
-        if coverages is not None:
-            check_coverages(coverages)
+        asked = TablesOptions(methods=methods, coverages=coverages, reference=reference)
         manifest = self.manifests[match_name(task, self.tasks, "task in these results:")]
-        chosen = select(manifest, methods, coverages, reference, self.store.paper_manifests())
+        published = self.store.paper_manifests()
+        chosen = select(manifest, asked.methods, asked.coverages, asked.reference, published)
         opened, columns = open_table(chosen, self.store)
         tables = {table.name: table for table in with_note(build_tables(opened, columns), opened.modified)}
         return TableView(tables[match_name(name, tables, f"table of {task}:")])
@@ -144,8 +145,12 @@ def run_lines(results: Results, coverages: Sequence[float] = ()) -> Iterator[tup
                 yield *key, TESTED, measure, value
 
 
-def load_results(place: str | PathLike[str] = "results") -> Results:
-    """Return the results in a folder, or at a URL such as s3://BUCKET/FOLDER, of which a copy is kept on this disk."""
+def load_results(place: str | PathLike[str] = "results", *, plugins: Sequence[str | PathLike[str]] = ()) -> Results:
+    """Return the results in a folder, or at a URL such as s3://BUCKET/FOLDER, of which a copy is kept on this disk.
+
+    `plugins` are files of your own, for scores that they define; they are executed.
+    """
+    load_plugins([Path(plugin) for plugin in plugins])
     store = Store(pulled(fspath(place)))
     manifests = {manifest.task: manifest for manifest in store.manifests()}
     if not manifests and store.paper_manifests():

@@ -24,6 +24,8 @@ from benchmark.store.store import Store
 
 DEFAULT_TASKS = ("digits", "gaussians")
 """Need no download and finish in minutes."""
+NOT_OF_RUN = ("datasets", "plugin", "seed_list", "max_steps")
+"""Options that `run` has under another name, or that leave no results."""
 Names = str | PathLike[str] | Iterable[str | PathLike[str]]
 """One name, or several."""
 
@@ -90,8 +92,9 @@ def run(
     JobsFailed once the tables of the others are written. An interrupt raises KeyboardInterrupt once every job has saved
     its state; the same call continues from there.
     """
-    train_tasks(run_options(tasks, methods, seeds, results, set, plugins, more))
-    return load_results(results)
+    options = run_options(tasks, methods, seeds, results, set, plugins, more)
+    train_tasks(options)
+    return load_results(results, plugins=options.plugin)
 
 
 def run_options(
@@ -104,12 +107,19 @@ def run_options(
     more: Mapping[str, Any],
 ) -> RunOptions:
     """Return the options of a grid as the command line would make them."""
-    known = [field.name for field in fields(RunOptions)]
+    known = [field.name for field in fields(RunOptions) if field.name not in NOT_OF_RUN]
     for name in more:
         if name not in known:
             raise unknown_name(name, known, "option of run:")
     settings = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else set
     several = isinstance(seeds, Iterable) and not isinstance(seeds, str)
     named = {"seed_list": seeds} if several else {"seeds": seeds}
-    asked = {"datasets": tasks, "methods": methods, "results": results, "set": settings, "plugin": plugins, **named}
-    return RunOptions(**{**asked, **more})
+    asked: dict[str, Any] = {
+        "datasets": tasks,
+        "methods": methods,
+        "results": results,
+        "set": settings,
+        "plugin": plugins,
+        **named,
+    }
+    return RunOptions(**asked, **more)

@@ -35,7 +35,7 @@ def data_folder(asked: Path | None) -> Path:
 
 
 def folders_of(options: DataOptions) -> Folders:
-    """Return the folders of data sets and of decoded images, the other one likewise, or cache/ in the first."""
+    """Return the folders of data sets and of decoded images (by default: data/, and cache/ in it)."""
     data = data_folder(options.data_dir)
     cache = options.cache_dir or Path(os.environ.get(CACHE_VARIABLE) or data / "cache")
     return Folders(data, cache.resolve())

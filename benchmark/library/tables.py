@@ -1,7 +1,7 @@
 """Write the tables and the report of a results folder again, from its records. Needs no torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmark.base.errors import UserError
@@ -58,7 +58,7 @@ def make_tables(options: TablesOptions) -> Tables:
                 WRITERS[kind](made, place)
                 parts |= make_parts(kind, [manifest], [made], store)
             if kind == "task" or options.paper or not task_names:
-                shown.append(made)
+                shown.append(replace(made, columns=[]))  # whose records would fill the memory
         alone = f"Nothing is written: {left_alone(store.root)}"
         here.outcome = tables = Tables(tuple(shown), try_report(store, MAKERS, parts, place) if place else alone)
     return tables

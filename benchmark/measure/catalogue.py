@@ -5,7 +5,7 @@ A score is a function of a finished run that returns a confidence for each test 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -114,16 +114,23 @@ OF_METHODS: dict[str, tuple[OwnScores, str]] = added.SCORES_OF_METHODS
 """By method, for plugins that compute scores of their own: the function, and the hash of what the file does."""
 
 
+@dataclass(frozen=True)
 class Unlabelled:
     """A finished run as scores of users' own files see it: nothing tells them which predictions are right."""
 
-    def __init__(self, run: FinishedRun) -> None:
-        self.run = run
-        self.test = Evidence(run.test.prediction, np.zeros(0, np.int64), ids=run.test.ids)
+    run: FinishedRun
 
-    def __getattr__(self, split: str) -> Any:
-        """Return another split of the run, read when it is first used."""
-        return getattr(self.run, split)
+    @property
+    def test(self) -> Evidence:
+        return Evidence(self.run.test.prediction, np.zeros(0, np.int64), ids=self.run.test.ids)
+
+    @property
+    def validation(self) -> Evidence:
+        return self.run.validation
+
+    @property
+    def train(self) -> Evidence:
+        return self.run.train
 
 
 def all_titles() -> dict[str, str]:
@@ -147,13 +154,13 @@ def confidence_of(name: str, run: FinishedRun, method: str = "") -> Confidence:
             raise Unavailable(f"its predictions have no output {output}") from None
     if method in OF_METHODS and name in (found := OF_METHODS[method][0](run.test.prediction)):
         return found[name]
-    raise Unavailable(f"{name} is a score of a file of your own; name the file: --plugin FILE.py")
+    raise Unavailable(f"the score {name} is not known here; if it is in a file of your own, add --plugin FILE.py")
 
 
 def added_confidence(score: Added[Score], run: FinishedRun) -> Confidence:
     """Return the confidences of a score of a user's own file. Raise Unavailable where it fails, with the reason."""
     try:
-        found = np.asarray(score.value(cast(FinishedRun, Unlabelled(run))), dtype=np.float64)
+        found = np.asarray(score.value(Unlabelled(run)), dtype=np.float64)
     except Unavailable:
         raise
     except KeyError as output:

@@ -112,13 +112,17 @@ OF_SCORES: dict[str, Callable[[Ranking], Any]] = {
 
 def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> Measures:
     """Return what a record keeps of a run: measures of the classifier, of each score, and of the oracle if known."""
-    classified = Classified(np.asarray(evidence.prediction.logits, np.float64), np.asarray(evidence.labels))
     return Measures(
-        ClassifierMeasures(**{name: formula(classified) for name, formula in OF_CLASSIFIERS.items()}),
+        measure_classifier(evidence),
         measure_scores(evidence, scores),
         len(evidence.labels),
         oracle=None if evidence.posterior is None else measure_oracle(evidence.posterior, evidence.labels),
     )
+
+
+def measure_classifier(evidence: Evidence) -> ClassifierMeasures:
+    classified = Classified(np.asarray(evidence.prediction.logits, np.float64), np.asarray(evidence.labels))
+    return ClassifierMeasures(**{name: formula(classified) for name, formula in OF_CLASSIFIERS.items()})
 
 
 def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, ScoreMeasures]:

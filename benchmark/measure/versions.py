@@ -1,4 +1,4 @@
-"""Which code made a measure: for each measure and each score, a hash of its formula and of all that this calls.
+"""Hash the code of each measure and of each score: its formula, and all that this calls.
 
 A record keeps these hashes. Where one differs from today's, the measure is made again from the stored prediction.
 """
@@ -27,6 +27,12 @@ class MadeBy:
     scores: Mapping[str, str] = field(default_factory=dict)
 
 
+TABLES = ("OF_CLASSIFIERS", "OF_SCORES", "POST_HOC", "OWN")
+SHARED = {
+    "OF_CLASSIFIERS": {"measure_classifier"},
+    "OF_SCORES": {"measure_scores", "measure_ranking", "measure_oracle"},
+}
+"""By table of formulas: the functions that give all of them their input."""
 Definitions = Mapping[str, list[ast.AST]]
 """By name; two modules may use one name."""
 
@@ -53,7 +59,8 @@ def table_versions(table: str) -> dict[str, str]:
     (entries,) = known[table]
     found = {}
     for key, formula in entries_of(entries):
-        version = hash_of([formula, *(node for name in sorted(needed(formula, known)) for node in known[name])])
+        names = needed(formula, known, SHARED.get(table, set()))
+        version = hash_of([formula, *(node for name in sorted(names) for node in known[name])])
         found[key] = SAME_MEASURE.get(version, version)
     return found
 
@@ -71,12 +78,24 @@ def definitions() -> Definitions:
     """Return what the modules define, by name: functions, constants, and the functions of what formulas are given."""
     found: dict[str, list[ast.AST]] = {}
     for module in MODULES:
-        for statement in ast.parse((FOLDER / f"{module}.py").read_bytes()).body:
+        for statement in WithoutTypes().visit(ast.parse((FOLDER / f"{module}.py").read_bytes())).body:
             parts = statement.body if isinstance(statement, ast.ClassDef) and module == "evaluate" else [statement]
             for part in parts:
                 for name, node in defined(part):
                     found.setdefault(name, []).append(node)
     return found
+
+
+class WithoutTypes(ast.NodeTransformer):
+    """Drops the types of arguments and results, which say nothing about what is computed."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
 
 
 def defined(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -89,14 +108,14 @@ def defined(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
                 yield target.id, node.value
 
 
-def needed(formula: ast.AST, known: Definitions) -> set[str]:
-    """Return the names of all definitions that a formula uses, directly or through others."""
-    found: set[str] = set()
-    to_read = [formula]
+def needed(formula: ast.AST, known: Definitions, shared: set[str]) -> set[str]:
+    """Return the names of all definitions that a formula uses, directly or through others; tables are none."""
+    found = set(shared)
+    to_read = [formula, *(node for name in shared for node in known[name])]
     while to_read:
         for part in ast.walk(to_read.pop()):
             name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
-            if name in known and name not in found:
+            if name in known and name not in found and name not in TABLES:
                 found.add(name)
                 to_read += known[name]
     return found
@@ -104,36 +123,36 @@ def needed(formula: ast.AST, known: Definitions) -> set[str]:
 
 OF_VERSION_1 = MadeBy(
     {
-        "accuracy": "82c99c5f8a15",
-        "nll": "ed4fa78e128e",
-        "brier": "b3702a542cee",
-        "ece": "5529a073917f",
-        "risk": "523fc8865b55",
-        "aurc": "9ba165d89b3c",
-        "e_aurc": "2a74120ac35d",
-        "augrc": "011078edf386",
-        "auroc": "073d18664e9c",
-        "top_ties": "ce13ec6f9b3b",
-        "expected_risk": "ee8678eb371b",
-        "expected_aurc": "114f2804411d",
-        "percentile_risk": "f047b0fcf914",
-        "percentile_coverage": "f3991064ee82",
-        "class_coverage": "f73956bdd2fe",
+        "accuracy": "c067dc8094e8",
+        "nll": "3c5d0cfc4c89",
+        "brier": "281bf3c00111",
+        "ece": "7b32f65ced2d",
+        "risk": "2e601d483529",
+        "aurc": "e084a3e9f4a2",
+        "e_aurc": "8c5b882f5108",
+        "augrc": "a878c6fb30b6",
+        "auroc": "11aada4bc381",
+        "top_ties": "e89d0c646b34",
+        "expected_risk": "4f281b6eb224",
+        "expected_aurc": "0a85a7f975f2",
+        "percentile_risk": "0e64e651d963",
+        "percentile_coverage": "985affc68d4b",
+        "class_coverage": "9dc2987a9ebe",
     },
     {
-        "SR": "67ec1b0fe3cd",
-        "margin": "d8a16b2193c6",
-        "entropy": "0637c9b1fd8e",
-        "max logit": "b841dd87b1e9",
-        "energy": "2f81459e1110",
-        "DOCTOR": "973e7c2e0c39",
-        "pNorm": "cb7ebeced45b",
-        "kNN": "2e69c05f7720",
-        "Mahalanobis": "7b0b940d3375",
-        "abstention": "2552ed67dc33",
-        "selection": "feabc1e022f2",
-        "variance": "2b2e62d5d916",
-        "mutual information": "a7e042056ceb",
+        "SR": "cf75d377b773",
+        "margin": "caa452977b2c",
+        "entropy": "24c6af7ef442",
+        "max logit": "dd87832381ee",
+        "energy": "81f215043bb8",
+        "DOCTOR": "3a91518a3c5f",
+        "pNorm": "1fdd062f6773",
+        "kNN": "394085fd938a",
+        "Mahalanobis": "fd01d47cf1a2",
+        "abstention": "8aaf06eb5024",
+        "selection": "40195fc743f1",
+        "variance": "4d21a55025f2",
+        "mutual information": "18b0fc85d169",
     },
 )
 """The hashes at the end of version 1 of records, which did not keep them."""

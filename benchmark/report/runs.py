@@ -89,7 +89,7 @@ def origins_table(records: Sequence[Record]) -> Markup:
         "environment": ["; then ".join(origin.environments) for origin in origins],
         **recipe_facts(records),
         "training images": [str(record.num_train) if record.num_train is not None else None for record in records],
-        "data (SHA-256)": [record.identity.get("data_sha256") for record in records],
+        "data (SHA-256)": [record.data_sha256 for record in records],
         "test images": [str(record.measures.num_images) for record in records],
     }
     rows = ([tag("dt", name), tag("dd", with_counts(values))] for name, values in facts.items() if any(values))
@@ -124,7 +124,7 @@ def settings_text(settings: Mapping[str, Any], between: str = " = ") -> str:
 
 def settings_table(finished: dict[str, Column]) -> Markup:
     """Show the settings of the first run of each training; all runs of a job id have the same settings."""
-    configs = {name: column.records[0].identity.get("config", {}) for name, column in finished.items()}
+    configs = {name: column.records[0].settings for name, column in finished.items()}
     rows = ([name, settings_text(config) or "none of its own"] for name, config in configs.items())
     return join([tag("h4", "Settings"), plain_table(["method", "settings"], rows, "Settings by method")])
 

@@ -3,7 +3,7 @@
 A manifest shows the runs of the last command, and remembers those of earlier ones.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -130,7 +130,7 @@ class TableSettings:
 def read_manifest(plain: Plain, where: str) -> Manifest:
     """Return the manifest in the content of a file of any version up to this one."""
     version = plain.get("version", 1)
-    if version not in READERS:
+    if not isinstance(version, int) or version not in READERS:
         raise newer_version("manifest", where, version, VERSION)
     return READERS[version](plain)
 
@@ -215,8 +215,3 @@ def checked_names(manifest: Manifest, name: str) -> Manifest:
     if manifest.name != name or not all(is_plain(part) for part in (name, manifest.task, *parts)):
         raise Damaged(FOREIGN)
     return manifest
-
-
-def runs_of(manifest: Manifest) -> Iterator[tuple[ManifestEntry, int]]:
-    """Yield every run of a manifest: its entry and its seed."""
-    yield from ((entry, seed) for entry in manifest.entries for seed in entry.seeds)

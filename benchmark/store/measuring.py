@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from benchmark.store.record import Record
 from benchmark.store.store import Store
 from benchmark.store.version_control import is_under_version_control
 
-NEED_THE_TRUTH = {"expected_risk", "expected_aurc"}
+NEED_POSTERIOR = {"expected_risk", "expected_aurc"}
 """Measures that runs have only where the true class probabilities are known, as the oracle."""
 Reasons = dict[str, str]
 """Why something cannot be measured, by the name of the measure or the score."""
@@ -29,7 +28,7 @@ def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str]
     """
     outdated = outdated_names(record)
     lacking = [name for name in dict.fromkeys(wanted) if any(name not in each.all_scores for each in parts_of(record))]
-    if record.diverged is not None or not (outdated or lacking):
+    if not record.measures.scores or not (outdated or lacking):
         return record
     new, reasons = record, Reasons()
     for epoch in (None, *record.at_epochs):
@@ -45,26 +44,30 @@ def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str]
     if not (outdated | record.measures.further.keys()) & reasons.keys():
         new = replace(new, made_by=made_by_now(new))
         if new != record:
-            keep(new, folder, store)
+            keep(new, record, folder, store)
     return replace(new, reasons=reasons)
 
 
 def outdated_names(record: Record) -> frozenset[str]:
-    """Return the measures and scores of a record that it lacks, or that other code made. Scores not known are left."""
+    """Return the measures and scores of a record that it lacks, or that other code made.
+
+    Scores of files that are not loaded stay as they are.
+    """
     made, scores = record.made_by, record.measures.all_scores
     if not scores:
         return frozenset()
     measures = {name for name, version in measure_versions().items() if made.measures.get(name) != version}
     if record.measures.oracle is None:
-        measures -= NEED_THE_TRUTH
+        measures -= NEED_POSTERIOR
     now = {name: score_version(name, record.method) for name in scores}
     return frozenset(measures | {name for name, version in now.items() if version and made.scores.get(name) != version})
 
 
 def made_by_now(record: Record) -> MadeBy:
     """Return the hashes of the code that would make the measures of a record today."""
-    own = record.held_out or record.measures
-    return MadeBy(measure_versions(), {name: score_version(name, record.method) for name in own.all_scores})
+    own, before = record.held_out or record.measures, record.made_by.scores
+    scores = {name: score_version(name, record.method) or before.get(name, "") for name in own.all_scores}
+    return MadeBy(measure_versions(), scores)
 
 
 def parts_of(record: Record) -> list[Measures]:
@@ -128,8 +131,10 @@ class Renewed:
     """A run of a results folder after its measures were brought up to date."""
 
     folder: Path
-    changed: bool
-    """Whether something was measured."""
+    measured: bool
+    """Whether something was computed."""
+    kept: bool
+    """Whether it is in the run's record now."""
     reasons: Mapping[str, str]
 
 
@@ -139,20 +144,17 @@ def renew_folder(store: Store, folders: Iterable[Path], wanted: Sequence[str] = 
         record = store.read_record(folder)
         if record is not None:
             new = up_to_date(record, folder, store, wanted)
-            yield Renewed(folder, new.made_by != record.made_by, new.reasons)
+            measured = new.made_by != record.made_by
+            kept = measured and store.read_record(folder) == replace(new, reasons={})
+            yield Renewed(folder, measured, kept, new.reasons)
 
 
-def keep(record: Record, folder: Path, store: Store) -> None:
-    """Write a record with its new measures, unless its folder is not to be changed or another process works on it.
+def keep(record: Record, before: Record, folder: Path, store: Store) -> None:
+    """Write a record with its new measures, unless it was replaced meanwhile or its folder is not to be changed.
 
-    Where it cannot be written, the measures are made again the next time.
+    Where it cannot be written, or another process works on the run, the measures are made again the next time.
     """
-    if not is_left_alone(store.root):
+    if not is_under_version_control(store.root):
         with suppress(OSError), store.claim(folder) as ours:
-            if ours and store.has_record(folder):
+            if ours and store.read_record(folder) == before:
                 store.write_record(folder, record)
-
-
-@lru_cache
-def is_left_alone(root: Path) -> bool:
-    return is_under_version_control(root)

@@ -117,9 +117,26 @@ class Record:
         return self.measures.further[name] if found is None else found
 
     @property
-    def needs(self) -> bool:
+    def is_combined(self) -> bool:
         """Tell whether it was made of other runs."""
         return bool(self.identity.get("needs"))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Return the settings of its method."""
+        settings: Mapping[str, Any] = self.identity.get("config", {})
+        return settings
+
+    @property
+    def data_sha256(self) -> str | None:
+        """Return the hash of its images; None in the oldest records."""
+        return self.identity.get("data_sha256")
+
+    @property
+    def own_parts(self) -> tuple[str, ...]:
+        """Return what of it a user's own file defines: its method, network or source."""
+        method = ("method",) if self.identity.get("source_sha256") else ()
+        return (*method, *self.identity.get("own_parts", {}))
 
 
 def is_older_record(plain: Plain) -> bool:
@@ -130,7 +147,7 @@ def is_older_record(plain: Plain) -> bool:
 def read_record(plain: Plain, where: str) -> Record:
     """Return the record in the content of a file of any version up to this one."""
     version = plain.get("version", 1)
-    if version not in READERS:
+    if not isinstance(version, int) or version not in READERS:
         raise newer_version("record", where, version, VERSION)
     return READERS[version](plain)
 

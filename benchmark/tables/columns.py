@@ -169,8 +169,11 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
             trained = ", ".join(f"{part.coverage:g}" for part in column.parts)
             notes.append(f"{column.name}: one training for each of the coverages {trained}; other rows have no model.")
     for column in columns:
-        if column.published and column.records and column.records[0].identity.get("source_sha256"):
+        parts = column.records[0].own_parts if column.published and column.records else ()
+        if "method" in parts:
             notes.append(f"{column.name}: made by a plugin; --plugin {column.records[0].method}.py.")
+        elif parts:
+            notes.append(f"{column.name}: its {' and '.join(parts)} came from a plugin.")
     notes += images_notes(columns)
     return notes + [note for column in split_by_coverage(columns) if (note := facts_note(column))]
 
@@ -180,7 +183,7 @@ def images_notes(columns: Sequence[Column]) -> list[str]:
     used = {}
     for column in split_by_coverage(columns):
         if column.published and column.records and not column.is_oracle:
-            used[column.name] = column.records[0].identity.get("data_sha256")
+            used[column.name] = column.records[0].data_sha256
     first = next((name for name, images in used.items() if images), "")
     others = [name for name, images in used.items() if images and images != used[first]]
     return [f"{abbreviate(others)}: other images than {first} was given, so not comparable."] if others else []

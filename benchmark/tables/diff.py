@@ -3,6 +3,7 @@
 Another kind of machine or another torch rounds otherwise: its runs are compared like those of another job.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from benchmark.store.measuring import up_to_date
 from benchmark.store.record import Record
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.build import fill_cell, risk_rows
-from benchmark.tables.columns import load_columns
+from benchmark.tables.columns import abbreviate, load_columns
 from benchmark.tables.model import Cell
 
 MARGIN = 0.1
@@ -48,7 +49,10 @@ class Difference:
     """What only the old folder has."""
     notes: list[str] = field(default_factory=list)
     runs: dict[Path, str] = field(default_factory=dict)
-    """How runs of the same job compare, by folder: equal, changed, rounded (not equal, but made elsewhere), missing."""
+    """How runs of the same job compare, by folder: equal, changed, rounded (not equal, but made elsewhere), missing,
+    unknown (its risks are: other code measured them, and nothing can measure them again)."""
+    not_compared: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Runs by the measures and scores that are not known of them, and why."""
     tested: dict[tuple[str, str], tuple[Cell, Cell]] = field(default_factory=dict)
     """Cells of other jobs or machines: the old and the new one, by table and name."""
 
@@ -92,8 +96,10 @@ class Difference:
         old, new = up_to_date(old, folder, self.old), up_to_date(new, folder, self.new)
         unknown = old.reasons.keys() | new.reasons.keys()
         parts = [name for name, part in MEASURED.items() if not is_same(part(old), part(new), unknown)]
+        if unknown:
+            self.not_compared[abbreviate(sorted(unknown)), next(iter({**old.reasons, **new.reasons}.values()))] += 1
         if not parts:
-            return "equal"
+            return "unknown" if unknown & {"risk", *old.measures.scores} else "equal"
         if old.provenance.environments != new.provenance.environments:
             return "rounded"
         self.moved.append(f"{what}: same job, other {', '.join(parts)}{largest_change(old, new)}")
@@ -139,6 +145,8 @@ def compare_folders(old: Store, new: Store) -> Difference:
             found.gone.append(name)
     found.notes += [f"{name}: new" for name in new_tables if name not in old_tables]
     found.find_moved_cells()
+    for (names, why), count in found.not_compared.items():
+        found.notes.append(f"{counted(count, 'run')} not compared by {names}: {why}")
     return found
 
 

@@ -224,10 +224,10 @@ def added_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int
     except Exception as error:
         size = "×".join(map(str, shape))
         raise UserError(f"network '{config.name}' cannot be built for images of {size} ({brief(error)})") from error
-    if not isinstance(network, Network):
+    if not isinstance(network, Network) or not isinstance(network.head, nn.Linear):
         raise UserError(
-            f"network '{config.name}' must be a Network(body, head) of benchmark/train/networks.py, got "
-            f"{type(network).__name__}"
+            f"network '{config.name}' must be a Network(body, head) of benchmark/train/networks.py whose head is "
+            f"nn.Linear, got {type(network).__name__}"
         )
     if network.head.out_features != num_classes:
         raise UserError(f"network '{config.name}' has {network.head.out_features} outputs for {num_classes} classes")

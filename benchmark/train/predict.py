@@ -8,7 +8,6 @@ import numpy as np
 from benchmark.data.dataset import Split
 from benchmark.interface import Contestant, Method
 from benchmark.jobs.job import Job
-from benchmark.measure.catalogue import Unavailable
 from benchmark.measure.evaluate import measure
 from benchmark.measure.measures import Measures
 from benchmark.measure.prediction import Evidence, Prediction, Stored
@@ -62,11 +61,8 @@ class Outputs:
         """Return the measures after an earlier epoch, from what was stored then, perhaps before an interruption."""
         name = at_epoch(self.trainer.job.measured, epoch)
         test = self.store.read_prediction(self.folder, name, self.checksums[name])
-        try:
-            scores = method.scores(test.prediction)
-        except (Unavailable, KeyError):  # its warm-up, which trains another method, has no outputs of its own
-            scores = Contestant.scores(test.prediction)
-        return measure(test, scores)
+        in_warmup = epoch <= self.trainer.job.warmup_epochs  # another method trains that, without outputs of this one
+        return measure(test, (Contestant if in_warmup else method).scores(test.prediction))
 
     def write_due(self, method: Method, epochs_done: int) -> None:
         """Write the test and validation predictions that are due by now and missing, perhaps after an interruption."""

@@ -88,7 +88,7 @@ def run_job(
     record = store.read_record(job.folder)
     if record is None:
         age, started = 0.0 if next(JOBS_HERE) else process_age(), time.monotonic()
-        load_methods(job, context.methods)
+        load_as_planned(job, context.methods)
         device = prepare_device(job.task, device)
         method = context.methods.get(job.method)
         pulse = Pulse(beat, can_stop=ranks.size == 1)
@@ -116,11 +116,12 @@ def run_job(
         raise Diverged(record.diverged)
 
 
-def load_methods(job: Job, methods: Methods) -> None:
-    """Load users' files in this process. Raise ValueError where its network or source is not as it was planned."""
+def load_as_planned(job: Job, methods: Methods) -> None:
+    """Load users' files in this process. Raise ValueError where one has changed since the job was planned."""
     methods.load()
-    if own_parts(job.task, methods) != job.own_parts:
-        raise ValueError("the file of its network or source has changed since it was planned; run the command again")
+    same = job.source_sha256 in (methods.source_hash(job.method), methods.bytes_hash(job.method))
+    if not same or own_parts(job.task, methods) != job.own_parts:
+        raise ValueError("a file of your own has changed since this job was planned; run the command again")
 
 
 def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> Record:

@@ -27,7 +27,7 @@ IDENTIFIED = {
     "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale",
     "OptimizerConfig": "name lr momentum weight_decay",
     "ScheduleConfig": "name factor every cycles",
-    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out trunk",
+    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts trunk",
 }
 """Fields that can change a result, by class: another value gives another id."""
 NOT_IDENTIFIED = {

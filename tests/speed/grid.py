@@ -18,7 +18,7 @@ import torch
 
 from benchmark.measure import metrics
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
-from benchmark.store.manifest import Manifest, ManifestEntry, runs_of
+from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import made_by_now
 from benchmark.store.record import Provenance, Record
 from benchmark.store.store import HISTORY, Store, folder_of
@@ -76,7 +76,7 @@ def write_task(store: Store, task: str, seeds: int, draws: random.Random, epochs
     entries = tuple(ManifestEntry(name.upper(), name, "0" * 12, tuple(range(seeds))) for name in names)
     manifest = Manifest(task, task, task, (100, 95, 90, 80, 70, 50), "M0", entries=entries)
     store.write_manifest(manifest)
-    for entry, seed in runs_of(manifest):
+    for entry, seed in ((each, seed) for each in manifest.entries for seed in each.seeds):
         record = made_record(task, entry.method, seed, sorted(draws.random() / 4 for _ in range(201)))
         folder = folder_of(task, entry.method, entry.job, seed)
         rows = [{"epoch": epoch, "loss": draws.random(), "accuracy": draws.random()} for epoch in range(epochs)]

@@ -16,8 +16,8 @@ from benchmark.measure import catalogue, versions
 from benchmark.measure.evaluate import OF_CLASSIFIERS, OF_SCORES
 from benchmark.measure.measures import ClassifierMeasures, ScoreMeasures
 from benchmark.measure.versions import measure_versions, score_version
-from benchmark.store.measuring import is_left_alone, outdated_names, renew_folder, up_to_date
-from benchmark.store.record import Record
+from benchmark.store.measuring import keep, outdated_names, renew_folder, up_to_date
+from benchmark.store.record import NOTHING, Record
 from benchmark.store.store import PREDICTION, RECORD, Store
 from tests.conftest import ROOT, TINY, run_here
 
@@ -213,21 +213,46 @@ def test_folders_under_version_control_and_claimed_jobs_stay(store: Store, monke
         assert ours
         assert up_to_date(stored(store, folder), folder, store) == right, "in memory"
     assert (store.root / folder / RECORD).read_bytes() == before
-    is_left_alone.cache_clear()
     monkeypatch.setattr("benchmark.store.measuring.is_under_version_control", lambda root: True)
     assert up_to_date(stored(store, folder), folder, store) == right
     assert (store.root / folder / RECORD).read_bytes() == before
-    is_left_alone.cache_clear()
+
+
+def test_a_record_that_was_replaced_meanwhile_stays(store: Store) -> None:
+    folder = folder_with(store, "abstention")
+    before = by_other_code(stored(store, folder), "aurc")
+    trained_again = replace(before, notes=["trained again"])
+    store.write_record(folder, trained_again)
+    keep(replace(before, made_by=trained_again.made_by), before, folder, store)
+    assert stored(store, folder) == trained_again
+
+
+def test_the_hash_of_a_file_that_is_not_loaded_is_kept(store: Store) -> None:
+    folder = folder_with(store, "abstention")
+    record = stored(store, folder)
+    further = {"mine": record.score("SR")}
+    made_by = replace(record.made_by, scores={**record.made_by.scores, "mine": "v1"})
+    record = replace(record, measures=replace(record.measures, further=further), made_by=made_by)
+    store.write_record(folder, record)
+    up_to_date(record, folder, store, ["margin"])
+    assert stored(store, folder).made_by.scores["mine"] == "v1"
+
+
+def test_trials_are_left_alone(store: Store) -> None:
+    folder = folder_with(store, "abstention")
+    record = stored(store, folder)
+    trial = replace(record, measures=NOTHING, at_epochs={}, held_out=record.measures)
+    assert up_to_date(trial, folder, store, ["margin"]) is trial
 
 
 def test_a_whole_folder(store: Store) -> None:
     first, second = store.finished()
     store.write_record(first, by_other_code(stored(store, first), "aurc"))
     found = {each.folder: each for each in renew_folder(store, store.finished(), ["margin", "kNN"])}
-    assert all(each.changed for each in found.values()) and set(found) == {first, second}
+    assert all(each.measured and each.kept for each in found.values()) and set(found) == {first, second}
     assert all(list(each.reasons) == ["kNN"] for each in found.values())
     again = list(renew_folder(store, store.finished(), ["margin", "kNN"]))
-    assert not any(each.changed for each in again)
+    assert not any(each.measured for each in again)
 
 
 def test_a_hash_changes_with_what_a_formula_calls_and_with_nothing_else(
@@ -257,6 +282,12 @@ def test_a_hash_changes_with_what_a_formula_calls_and_with_nothing_else(
         assert changed("scores", "k: int = 50", "k: int = 5") == {"kNN"}
         percentiles = {"percentile_risk", "percentile_coverage"}
         assert changed("scores", "np.exp(u - u.max(axis=1", "np.exp(u - u.min(axis=1") == percentiles
+        of_scores = set(OF_SCORES)
+        assert changed("evaluate", "ORACLE, posterior.max(axis=1)", "ORACLE, posterior.min(axis=1)") == of_scores
+        assert changed(
+            "evaluate", "np.asarray(evidence.prediction.logits, np.float64)", "evidence.prediction.logits"
+        ) == (set(OF_CLASSIFIERS))
+        assert changed("metrics", "def curve(ranked: Array) -> Sequence[float]", "def curve(ranked)") == set()
         assert changed("evaluate", "CLASS_COVERAGES = (90,", "CLASS_COVERAGES = (95,") == {"class_coverage"}
     finally:
         monkeypatch.undo()

@@ -32,7 +32,10 @@ class OwnSource:
         return self.call("load", Loaded, config, data_dir)
 
     def files(self, config: DataConfig, data_dir: Path) -> Sequence[Path]:
-        return [Path(path) for path in self.call("files", list, config, data_dir)]
+        found = self.call("files", object, config, data_dir)
+        if not isinstance(found, (list, tuple)):
+            raise UserError(f"source '{self.name}': files must return a list of paths, got {shown(found)}")
+        return [Path(path) for path in found]
 
     def call(self, function: str, expected: type[T], *arguments: object) -> T:
         try:
