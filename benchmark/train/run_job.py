@@ -117,7 +117,12 @@ def run_job(
 
 
 def load_as_planned(job: Job, methods: Methods) -> None:
-    """Load users' files in this process. Raise ValueError where one has changed since the job was planned."""
+    """Load users' files for a job that needs one. Raise ValueError where one has changed since the job was planned.
+
+    A job without a file of its own does without: a file that kills its process costs only the jobs that need it.
+    """
+    if job.source_sha256 is None and not job.own_parts:
+        return
     methods.load()
     same = job.source_sha256 in (methods.source_hash(job.method), methods.bytes_hash(job.method))
     if not same or own_parts(job.task, methods) != job.own_parts:

@@ -195,7 +195,7 @@ def test_names_that_mean_nothing(reference: Results) -> None:
         reference.table("digits", "risks")
     with pytest.raises(sb.UserError, match="unknown method"):
         reference.table("digits", methods=["svm"])
-    with pytest.raises(ValueError, match="per cent"):
+    with pytest.raises(sb.UserError, match="per cent"):
         reference.table("digits", coverages=[0.9])
 
 

@@ -26,7 +26,6 @@ def main() -> None:
         steps.classic_row(rounds),
         grid.workers_row(max(1, rounds // 2)),
         grid.ranking_row(rounds),
-        grid.tables_row(),
         grid.saving_row(),
     ]
     print(f"torch {torch.__version__}, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, one thread\n")

@@ -1,32 +1,23 @@
-"""What a grid costs: workers, shared warm-ups, metrics and tables."""
+"""What a grid costs: workers, shared warm-ups and metrics."""
 
 import json
 import multiprocessing
-import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from benchmark.measure import metrics
-from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
-from benchmark.store.manifest import Manifest, ManifestEntry
-from benchmark.store.measuring import made_by_now
-from benchmark.store.record import Provenance, Record
-from benchmark.store.store import HISTORY, Store, folder_of
 from tests.conftest import ROOT
 from tests.speed.steps import small_trainer
 from tests.speed.timing import Row, in_turns, median_ratio, seconds
 
-METHODS = 20
 WARMED_UP = ("SR", "SAT", "SAT+EM", "DG", "CCL-SC")
 
 
@@ -68,51 +59,6 @@ def ranking_row(rounds: int) -> Row:
     took = in_turns(rounds, ours=everything, sort=lambda: np.argsort(confidence))
     ratio = median_ratio(took["ours"], took["sort"])
     return ["risk curve, AURC and 201 coverages of 10⁶ samples ÷ argsort", f"{ratio:.2f}", "≤ 2.5", ""]
-
-
-def write_task(store: Store, task: str, seeds: int, draws: random.Random, epochs: int = 0) -> None:
-    """A manifest and records of METHODS methods with made-up risks, each with a learning curve of so many epochs."""
-    names = [f"m{index}" for index in range(METHODS)]
-    entries = tuple(ManifestEntry(name.upper(), name, "0" * 12, tuple(range(seeds))) for name in names)
-    manifest = Manifest(task, task, task, (100, 95, 90, 80, 70, 50), "M0", entries=entries)
-    store.write_manifest(manifest)
-    for entry, seed in ((each, seed) for each in manifest.entries for seed in each.seeds):
-        record = made_record(task, entry.method, seed, sorted(draws.random() / 4 for _ in range(201)))
-        folder = folder_of(task, entry.method, entry.job, seed)
-        rows = [{"epoch": epoch, "loss": draws.random(), "accuracy": draws.random()} for epoch in range(epochs)]
-        checksums = {HISTORY: store.write_history(folder, rows)} if rows else {}
-        store.write_record(folder, replace(record, checksums=checksums))
-
-
-def made_record(task: str, method: str, seed: int, risk: list[float]) -> Record:
-    numbers = dict.fromkeys(("aurc", "e_aurc", "augrc", "auroc"), risk[100])
-    score = ScoreMeasures(risk, **numbers, top_ties=0.0, percentile_risk=risk, percentile_coverage=risk)
-    measures = Measures(ClassifierMeasures(1 - risk[-1], nll=1.0, brier=0.5, ece=0.1), {"SR": score}, 1000)
-    provenance = Provenance("x", seconds=1.0, environments=("x",))
-    record = Record(task, method, "0" * 12, seed, {}, measures=measures, provenance=provenance)
-    return replace(record, made_by=made_by_now(record))
-
-
-def tables_row() -> Row:
-    script = (
-        "import sys, runpy; sys.argv = ['run_all.py', 'tables', '--results', sys.argv[1]]\n"
-        "try: runpy.run_path('run_all.py', run_name='__main__')\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "assert 'torch' not in sys.modules, 'torch was imported'"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        draws = random.Random(0)
-        with patch("os.fsync"):
-            for index in range(20):
-                write_task(Store(Path(folder)), f"task{index}", 5, draws)
-        command = [sys.executable, "-c", script, folder]
-        took = seconds(lambda: subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL))
-    return [
-        "tables, statistics, report of 2,000 records, no torch",
-        f"{took:.1f} s",
-        "",
-        "start of the program included",
-    ]
 
 
 def saving_row() -> Row:
