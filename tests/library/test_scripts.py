@@ -67,7 +67,8 @@ def test_interrupted_from_outside_it_saves_stops_its_workers_and_raises(tiny: Pa
         "  import multiprocessing, signal\n"
         "  print(multiprocessing.active_children(), signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     ))  # fmt: skip
-    script.write_text(text)
+    as_in_a_terminal = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    script.write_text(as_in_a_terminal + text)  # what is started in the background may ignore the signal
     process = start([str(script)], tmp_path, start_new_session=True)
     deadline = time.monotonic() + 120
     while not list((tmp_path / "results").rglob("checkpoint.pt")):

@@ -180,7 +180,7 @@ def test_scores_of_a_plugin_need_the_plugin(store: Store, monkeypatch: pytest.Mo
     assert not outdated_names(own), "whose code is not known does not count"
     lacking = by_other_code(own, "aurc")
     reasons = up_to_date(lacking, folder, store).reasons
-    assert reasons == {"aurc": "mine is a score of a file of your own; name the file: --plugin FILE.py"}
+    assert reasons == {"aurc": "the score mine is not known here; if it is in a file of your own, add --plugin FILE.py"}
 
     def mine(prediction: Any) -> dict[str, Any]:
         return {"mine": np.asarray(prediction.logits.max(axis=1), np.float64)}

@@ -28,7 +28,7 @@ def test_what_other_code_measured_is_a_dash_with_a_reason(store: Store) -> None:
     assert measures.columns == before[1].columns
     lost = {key for key in before[1].cells if key not in measures.cells}
     assert lost == {("NLL", "Ours"), ("ECE (%)", "Ours")}
-    said = "measured by other code, so NLL, ECE (%) would have to be made again from the predictions"
+    said = "NLL, ECE (%) cannot be measured"
     assert f"Ours: {said}: its predictions were not kept." in measures.notes
     assert not any("other code" in note for table in (*before, risk) for note in table.notes)
 
@@ -44,7 +44,7 @@ def test_percentiles_of_older_runs_are_dashes(store: Store) -> None:  # noqa: F8
     risk, kept, measures = tables_of(replace(MANIFEST, threshold="percentile"), store)
     for table, value in ((risk, "25.00"), (kept, "75.00")):
         assert {column: cell.mean for (_, column), cell in table.cells.items()} == {"Theirs": value}
-        said = "measured by other code, so 100, 50 would have to be made again from the predictions"
+        said = "100, 50 cannot be measured"
         assert f"Ours: {said}: its predictions were not kept." in table.notes
     assert measures.cells["AURC ×10³", "Ours"].mean == "10.00", "other measures are those of today"
 
