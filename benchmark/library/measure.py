@@ -32,7 +32,10 @@ class Measured:
 
     def text(self) -> str:
         """Return a line on what was done, and one for each thing that could not be."""
-        lines = [f"{counted(self.kept, 'run')} of {self.runs} measured and kept; nothing was trained"]
+        unchanged = self.runs - self.kept
+        lines = [
+            f"{counted(self.runs, 'run')}: {self.kept} measured and kept, {unchanged} unchanged; nothing was trained"
+        ]
         if self.lost:
             why = "another process works on them, or the folder cannot be written"
             lines.append(f"{counted(self.lost, 'run')} measured, but not kept: {why}")

@@ -44,7 +44,7 @@ def test_a_folder_is_brought_up_to_date(store: Store) -> None:
     made = run_here("measure", "--results", store.root)
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.splitlines() == [
-        "1 run of 2 measured and kept; nothing was trained",
+        "2 runs: 1 measured and kept, 1 unchanged; nothing was trained",
         "aurc: not known of 1 run: its predictions were not kept",
     ]
     assert store.read_record(store.finished()[0]) == before[0]
@@ -54,7 +54,8 @@ def test_further_scores(store: Store) -> None:
     made = run_here("measure", "--results", store.root, "--scores", "Energy", "knn", "-q")
     assert made.returncode == 0
     assert (
-        "2 runs of 2 measured and kept" in made.stdout and "kNN: not known of 2 runs: it needs features" in made.stdout
+        "2 runs: 2 measured and kept, 0 unchanged" in made.stdout
+        and "kNN: not known of 2 runs: it needs features" in made.stdout
     )
     for folder in store.finished():
         plain = json.loads((store.root / folder / "record.json").read_text())

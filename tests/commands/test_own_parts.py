@@ -67,7 +67,7 @@ def test_results_are_read_with_and_without_the_file(made: tuple[Path, Path, Path
         figures = run_here("figures", "--plain", *out, *more)
         assert figures.returncode == 0, figures.stderr
     measured = run_here("measure", "--results", results, "--plugin", plugin, "--scores", "logit gap")
-    assert measured.stdout == "0 runs measured, 4 had nothing to measure; nothing was trained\n", measured.stderr
+    assert measured.stdout == "4 runs: 0 measured and kept, 4 unchanged; nothing was trained\n", measured.stderr
     explained = run_here("explain", "my_stripes", "sr+logit gap", 80, "--results", results, "--plugin", plugin)
     assert "SR+logit gap read with logit gap" in explained.stdout
     unknown = run_here("tables", *out, "--scores", "logit gap")

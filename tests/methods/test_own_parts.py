@@ -204,7 +204,7 @@ def test_a_file_that_has_changed_since_the_plan_trains_nothing(example: tuple[Pa
     registry = Registry((plugin,))
     job = only_job(load_task(str(path)), registry)
     plugin.write_text(plugin.read_text().replace("ReLU", "Tanh"))
-    with pytest.raises(ValueError, match="has changed since it was planned"):
+    with pytest.raises(ValueError, match="has changed since this job was planned"):
         run_job(job, Context(tmp_path / "r", NOWHERE, registry), CPU, lambda values: None)
 
 
@@ -288,7 +288,7 @@ def test_two_files_cannot_define_one_name(tmp_path: Path, kind: str) -> None:
 
 
 NETWORKS = {
-    "lambda *_: 5": "must be a Network(body, head) of benchmark/train/networks.py, got int",
+    "lambda *_: 5": "must be a Network(body, head) of benchmark/train/networks.py whose head is nn.Linear, got int",
     "lambda config, classes, shape: 1 / 0": "cannot be built for images of 1×8×8 (ZeroDivisionError",
     "lambda config, classes, shape: Network(nn.Flatten(), nn.Linear(64, 7))": "has 7 outputs for 3 classes",
 }  # fmt: skip
