@@ -22,7 +22,7 @@ from benchmark.base.added import Added
 from benchmark.base.errors import UserError, brief
 from benchmark.base.limits import shown
 from benchmark.base.names import canonical, is_plain
-from benchmark.base.programs import code_hash, essence
+from benchmark.base.source_code import code_hash, essence
 from benchmark.data import sources as image_sources
 from benchmark.data.sources._own import OwnSource, own_source
 from benchmark.interface import Contestant, Derived, Method

@@ -7,7 +7,7 @@ from benchmark.base.limits import SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
 from benchmark.commands.training import add_training, show_plan, show_trained
-from benchmark.library.options import PaperOptions, PlanOptions
+from benchmark.library.options import PaperOptions, PlanningOptions
 
 HELP = "the paper's tables with your own numbers beside the published ones"
 SETTINGS = "settings"
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     asked = options.make_options(PaperOptions, arguments)
     if arguments.dry_run:
-        return show_plan(plan_paper(asked, options.make_options(PlanOptions, arguments)), arguments)
+        return show_plan(plan_paper(asked, options.make_options(PlanningOptions, arguments)), arguments)
     with options.showing(partial(show_trained, options=asked)) as ended:
         ended.outcome = train_paper(asked)
     return ended.code

@@ -7,7 +7,7 @@ from benchmark.base.limits import SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
 from benchmark.commands.training import add_training, show_plan, show_trained
-from benchmark.library.options import SEED, PlanOptions, RunOptions
+from benchmark.library.options import SEED, PlanningOptions, RunOptions
 
 HELP = "train what is missing of a grid and write its tables (the default command)"
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_plan(arguments)
     asked = options.make_options(RunOptions, arguments)
     if arguments.dry_run:
-        return show_plan(plan_tasks(asked, options.make_options(PlanOptions, arguments)), arguments)
+        return show_plan(plan_tasks(asked, options.make_options(PlanningOptions, arguments)), arguments)
     with options.showing(partial(show_trained, options=asked)) as ended:
         ended.outcome = train_tasks(asked)
     return ended.code

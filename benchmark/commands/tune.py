@@ -7,7 +7,7 @@ from benchmark.base.limits import SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
 from benchmark.commands.training import add_training, show_plan, show_trained
-from benchmark.library.options import PlanOptions, TuneOptions
+from benchmark.library.options import PlanningOptions, TuneOptions
 
 HELP = "search the settings of a method on held-out training images"
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_plan(arguments)
     asked = options.make_options(TuneOptions, arguments)
     if arguments.dry_run:
-        return show_plan(plan_trials(asked, options.make_options(PlanOptions, arguments)), arguments)
+        return show_plan(plan_trials(asked, options.make_options(PlanningOptions, arguments)), arguments)
     with options.showing(partial(show_trained, options=asked)) as ended:
         ended.outcome = train_trials(asked)
     return ended.code

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from benchmark.base.programs import hash_of
+from benchmark.base.source_code import hash_of
 from benchmark.jobs.same_code import SAME_CODE
 
 CORE = Path(__file__).resolve().parents[1]

@@ -13,7 +13,7 @@ from benchmark.tables.diff import MARGIN, compare_folders
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FolderComparison:
     """What moved between two results folders, and how much was compared."""
 
     moved: tuple[str, ...]
@@ -48,7 +48,7 @@ class Comparison:
         return "\n".join([*lines, f"{len(self.moved)} moved" if self.moved else "nothing moved"])
 
 
-def compare_results(options: DiffOptions) -> Comparison:
+def compare_results(options: DiffOptions) -> FolderComparison:
     """Compare two results folders: equal jobs to the bit, others beyond chance and a margin."""
     load_plugins(options.plugin)
     stores = [Store(pulled(place)) for place in (options.old, options.new)]
@@ -57,7 +57,7 @@ def compare_results(options: DiffOptions) -> Comparison:
             raise UserError(f"no results in '{store.root}'; expected a folder that --results made")
     found = compare_folders(*stores)
     gone = () if options.part else (f"{what}: gone" for what in found.gone)
-    return Comparison(
+    return FolderComparison(
         moved=(*gone, *found.moved),
         notes=tuple(found.notes),
         equal=found.count_runs("equal"),

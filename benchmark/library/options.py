@@ -265,7 +265,7 @@ class TuneOptions(TrainingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Options):
+class PlanningOptions(Options):
     """How the time of a plan is found: by earlier records, unless this says otherwise."""
 
     probe: bool = False

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmark.base.units import counted
 from benchmark.forecast.dry_run import Plan
 from benchmark.launch.suites import paper_grids
-from benchmark.library.options import PaperOptions, PlanOptions
+from benchmark.library.options import PaperOptions, PlanningOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.settings import asked_settings
 from benchmark.library.tables import Tables
@@ -24,7 +24,7 @@ def train_paper(options: PaperOptions) -> Trained:
     return train(options, request_paper)
 
 
-def plan_paper(options: PaperOptions, ahead: PlanOptions) -> Plan:
+def plan_paper(options: PaperOptions, ahead: PlanningOptions) -> Plan:
     """Return the plan of some published tables. Nothing is trained."""
     return plan(options, request_paper, ahead)
 
@@ -34,7 +34,7 @@ def settings_text(scale: str = "paper") -> str:
     return render.markdown(settings_sheets(load_methods(), scale))
 
 
-def request_paper(options: PaperOptions, store: Store, ahead: PlanOptions | None) -> Request:
+def request_paper(options: PaperOptions, store: Store, ahead: PlanningOptions | None) -> Request:
     """Return the suites of published tables, and how their manifests and files are written."""
     methods = load_methods()
     maker = suite_maker(options, methods, range(options.seeds or 0), ahead)

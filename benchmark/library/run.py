@@ -13,7 +13,7 @@ from benchmark.base.names import unknown_name
 from benchmark.forecast.dry_run import Plan
 from benchmark.jobs.suite import manifest_of
 from benchmark.launch.suites import Wanted, task_suites
-from benchmark.library.options import PlanOptions, RunOptions
+from benchmark.library.options import PlanningOptions, RunOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.results import Results, load_results
 from benchmark.library.settings import asked_settings
@@ -35,12 +35,12 @@ def train_tasks(options: RunOptions) -> Trained:
     return train(options, request_tasks)
 
 
-def plan_tasks(options: RunOptions, ahead: PlanOptions) -> Plan:
+def plan_tasks(options: RunOptions, ahead: PlanningOptions) -> Plan:
     """Return the plan of a grid. Nothing is trained."""
     return plan(options, request_tasks, ahead)
 
 
-def request_tasks(options: RunOptions, store: Store, ahead: PlanOptions | None) -> Request:
+def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | None) -> Request:
     """Return the suites of a grid, and how its manifests and tables are written."""
     if any(override.strip().startswith("bound.") for override in options.set) and not options.track_bound:
         raise UserError("--set bound.… needs --track-bound; add --track-bound, or leave out --set bound.…")

@@ -17,7 +17,7 @@ from benchmark.jobs.suite import Suite, in_line
 from benchmark.launch.grid import Grid, GridOptions, check_writable, devices_for
 from benchmark.launch.placement import Device
 from benchmark.launch.suites import SuiteMaker
-from benchmark.library.options import Pairs, PlanOptions, TrainingOptions
+from benchmark.library.options import Pairs, PlanningOptions, TrainingOptions
 from benchmark.library.settings import folders_of
 from benchmark.library.tables import WRITERS, Tables
 from benchmark.paper.assemble import MAKERS
@@ -48,12 +48,12 @@ class Request:
     """Writes the results. Neither is used where only a few steps are tried."""
 
 
-Ask = Callable[[T, Store, PlanOptions | None], Request]
+Ask = Callable[[T, Store, PlanningOptions | None], Request]
 """Makes the request of some options. With plan options it need not have the images."""
 
 
 def suite_maker(
-    options: TrainingOptions, methods: Methods, seeds: Sequence[int], ahead: PlanOptions | None
+    options: TrainingOptions, methods: Methods, seeds: Sequence[int], ahead: PlanningOptions | None
 ) -> SuiteMaker:
     """Return what makes the suites of some options."""
     speed = {name: getattr(options, name) for name in ("channels_last", "amp", "compile")}
@@ -101,7 +101,7 @@ def make_grid(request: Request, store: Store, options: TrainingOptions, mirror: 
     return Grid(jobs, store, folders_of(options), request.methods, devices, how)
 
 
-def plan(options: T, ask: Ask[T], ahead: PlanOptions) -> dry_run.Plan:
+def plan(options: T, ask: Ask[T], ahead: PlanningOptions) -> dry_run.Plan:
     """Return the plan of a request: jobs with their state, epochs, device-hours and disk. Nothing is trained."""
     devices = simulated_devices(ahead)
     if devices and options.gpus_per_job > 1:
@@ -120,7 +120,7 @@ def plan(options: T, ask: Ask[T], ahead: PlanOptions) -> dry_run.Plan:
         return dry_run.make_plan(request.suites, store, how, request.methods, folders_of(options))
 
 
-def simulated_devices(ahead: PlanOptions) -> list[Device]:
+def simulated_devices(ahead: PlanningOptions) -> list[Device]:
     """Return the devices of a simulated cluster, one by one. Refuse prices for only some of them."""
     counts = ahead.cluster or ()
     names = list(dict.fromkeys(name for _, name in counts))

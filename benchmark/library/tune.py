@@ -2,7 +2,7 @@
 
 from benchmark.forecast.dry_run import Plan
 from benchmark.launch.suites import search_suite
-from benchmark.library.options import PlanOptions, TuneOptions
+from benchmark.library.options import PlanningOptions, TuneOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.tables import Tables
 from benchmark.library.training import Request, Trained, plan, suite_maker, train
@@ -15,12 +15,12 @@ def train_trials(options: TuneOptions) -> Trained:
     return train(options, request_trials)
 
 
-def plan_trials(options: TuneOptions, ahead: PlanOptions) -> Plan:
+def plan_trials(options: TuneOptions, ahead: PlanningOptions) -> Plan:
     """Return the plan of a search. Nothing is trained."""
     return plan(options, request_trials, ahead)
 
 
-def request_trials(options: TuneOptions, store: Store, ahead: PlanOptions | None) -> Request:
+def request_trials(options: TuneOptions, store: Store, ahead: PlanningOptions | None) -> Request:
     """Return the trials of a search as a suite, and how its ledger is kept."""
     methods = load_methods(options.plugin)
     maker = suite_maker(options, methods, range(options.seeds), ahead)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from benchmark.base.programs import hash_of
+from benchmark.base.source_code import hash_of
 from benchmark.measure.catalogue import ADDED, OF_METHODS
 
 FOLDER = Path(__file__).resolve().parent

@@ -13,7 +13,7 @@ from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence
 from benchmark.store.record import Provenance, Record
 from benchmark.store.store import PREDICTION_VAL, Store, at_epoch
-from benchmark.train.predict import empty_record, refuse_collapsed, refuse_malformed, with_measures
+from benchmark.train.predict import empty_record, refuse_collapsed, refuse_malformed, with_result
 from benchmark.train.provenance import codes_of, provenance
 from benchmark.train.trainer import Diverged
 
@@ -37,7 +37,7 @@ def combine(job: Job, method: type[Derived], store: Store) -> Record:
         refuse_collapsed(test, job)
 
     checksums = {name: store.write_prediction(job.folder, name, each) for name, each in predictions.items()}
-    record = with_measures(empty_record(job), job, measure(test, method.scores(test.prediction)))
+    record = with_result(empty_record(job), job, measure(test, method.scores(test.prediction)))
     facts, origin = dict(combinations[job.measured].facts), spent_on_members(job, provenances)
     return replace(record, facts=facts, checksums=checksums, provenance=origin)
 

@@ -22,7 +22,7 @@ def empty_record(job: Job) -> Record:
     return Record(job.task.name, job.method, job.id, job.seed, job.identity(), label=job.label)
 
 
-def with_measures(record: Record, job: Job, measures: Measures) -> Record:
+def with_result(record: Record, job: Job, measures: Measures) -> Record:
     """Return the record with measures. Those of a trial stand apart, so that nothing takes them for a test."""
     measured = replace(record, held_out=measures) if job.held_out else replace(record, measures=measures)
     return replace(measured, made_by=made_by_now(measured))
@@ -54,7 +54,7 @@ class Outputs:
         if not self.trainer.ranks.is_first:
             return record
         earlier = {epoch: self.measured_at(epoch, method) for epoch in self.epochs}
-        record = with_measures(record, job, measure(test, method.scores(test.prediction)))
+        record = with_result(record, job, measure(test, method.scores(test.prediction)))
         return replace(record, num_train=len(data.train), at_epochs=earlier)
 
     def measured_at(self, epoch: int, method: Method) -> Measures:

@@ -16,7 +16,7 @@ from benchmark.library.options import (
     FiguresOptions,
     Options,
     PaperOptions,
-    PlanOptions,
+    PlanningOptions,
     PrepareOptions,
     RunOptions,
     TablesOptions,
@@ -42,7 +42,7 @@ def test_a_command_without_options_and_a_call_without_options_ask_for_the_same(c
     arguments = parse([command, *words], "")
     assert make_options(type(options), arguments) == options
     if hasattr(arguments, "dry_run"):
-        assert make_options(PlanOptions, arguments) == PlanOptions()
+        assert make_options(PlanningOptions, arguments) == PlanningOptions()
 
 
 def test_what_the_command_line_says_arrives() -> None:
@@ -51,7 +51,7 @@ def test_what_the_command_line_says_arrives() -> None:
     assert (options.datasets, options.seed_list, options.coverages) == (("a", "b"), (3, 7), (90.0, 80.5))
     assert (options.share_warmups, options.data_budget, options.amp) == (False, 2 * 10**9, "bf16")
     words = "run --dry-run --cluster 2xA,1xB --price A=2 B=0.5 --step-seconds a=0.1"
-    ahead = make_options(PlanOptions, parse(words.split(), ""))
+    ahead = make_options(PlanningOptions, parse(words.split(), ""))
     assert ahead.cluster == ((2, "A"), (1, "B"))
     assert (ahead.price, ahead.step_seconds) == ((("A", 2.0), ("B", 0.5)), (("a", 0.1),))
 
@@ -87,7 +87,7 @@ def test_values_take_the_form_of_their_field() -> None:
     ],
 )
 def test_bad_values_are_refused_in_one_line(values: dict[str, Any], message: str) -> None:
-    kind = PlanOptions if "cluster" in values else RunOptions
+    kind = PlanningOptions if "cluster" in values else RunOptions
     with pytest.raises(UserError) as caught:
         kind(**values)
     assert message in str(caught.value)

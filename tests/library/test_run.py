@@ -11,7 +11,7 @@ import pytest
 from benchmark.base.errors import JobsFailed, UserError
 from benchmark.launch import supervise
 from benchmark.launch.queue import Event
-from benchmark.library.options import PlanOptions, RunOptions
+from benchmark.library.options import PlanningOptions, RunOptions
 from benchmark.library.run import plan_tasks, run
 from benchmark.store.store import Store
 from tests.conftest import run_here
@@ -61,11 +61,11 @@ def test_it_writes_what_the_command_writes(tiny: Path, tmp_path: Path, capsys: p
 
 def test_a_plan_trains_nothing(tiny: Path, tmp_path: Path) -> None:
     grid = RunOptions(datasets=(str(tiny),), methods=("sr",), seeds=3, results=str(tmp_path / "r"))
-    plan = plan_tasks(grid, PlanOptions(step_seconds=(("tiny", 0.5),)))
+    plan = plan_tasks(grid, PlanningOptions(step_seconds=(("tiny", 0.5),)))
     assert [job["state"] for job in plan.described["tasks"][0]["jobs"]] == ["new"] * 3
     assert not (tmp_path / "r").exists()
     with pytest.raises(UserError, match="has no price for B"):
-        plan_tasks(grid, PlanOptions(cluster=((1, "A"), (1, "B")), price=(("A", 1),)))
+        plan_tasks(grid, PlanningOptions(cluster=((1, "A"), (1, "B")), price=(("A", 1),)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import methods
-from benchmark.base.programs import code_hash, essence
+from benchmark.base.source_code import code_hash, essence
 from benchmark.jobs.code_version import CORE, DECIDING, INDIFFERENT, core_hash, deciding_files, suite_hash
 from benchmark.jobs.same_code import SAME_CODE
 from benchmark.store.record import Provenance, Record
