@@ -28,6 +28,7 @@ from benchmark.data.sources._own import OwnSource, own_source
 from benchmark.interface import Contestant, Derived, Method
 from benchmark.jobs.code_version import suite_hash
 from benchmark.jobs.plan import label_owners
+from benchmark.measure.evaluate import ORACLE
 from benchmark.measure.scores import TITLES
 from benchmark.train import networks
 
@@ -43,7 +44,14 @@ PREFIX = "selbench_plugin_"
 TABLES = {"SCORES": added.SCORES, "NETWORKS": added.NETWORKS, "SOURCES": added.SOURCES}
 """By their names in a user's file."""
 MEANT = {"SCORES": "score", "NETWORKS": "network", "SOURCES": "source"}
-BUILT_IN = {"SCORES": TITLES, "NETWORKS": (*networks.OWN, *networks.LIBRARIES), "SOURCES": image_sources.SOURCES}
+LONGEST_NAME = 40
+BUILT_IN = {
+    "SCORES": (*TITLES, ORACLE),
+    "NETWORKS": (*networks.OWN, *networks.LIBRARIES),
+    "SOURCES": image_sources.SOURCES,
+}
+NAMED = (*TABLES, "labels")
+"""Names of dicts in a file whose keys are names."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,8 @@ class Registry:
                 for name, value in values.items():
                     refuse_taken(name, kind, tables[kind], path)
                     tables[kind][name] = Added(value, title_of(value, name), version, path)
-            if defined.method is not None and has_own_scores(defined.method):
-                scores_of_methods[path.stem] = defined.method.scores, version
+            if defined.method is not None:
+                scores_of_methods[path.stem] = defined.method.scores, version if has_own_scores(defined.method) else ""
         added.clear()
         for kind, table in TABLES.items():
             table.update(tables[kind])
@@ -173,7 +181,10 @@ def load_plugin(path: Path, source: bytes) -> Defined:
         if attribute not in benchmark.__all__:  # `benchmark.scores` is public, and has the same functions
             setattr(benchmark, attribute, sys.modules[old])  # for `import benchmark.limits`
     try:
+        refuse_doubled(ast.parse(source), path)
         exec(compile(source, str(path), "exec"), module.__dict__)
+    except UserError:
+        raise
     except (Exception, SystemExit) as error:
         reason = brief(error)
         raise UserError(f"plugin '{path}' cannot be loaded: {reason}") from error
@@ -189,13 +200,27 @@ def read_table(kind: str, table: object, path: Path) -> dict[str, Any]:
         raise UserError(f"plugin '{path}': {kind} must map names to {MEANT[kind]}s, e.g. {{'my {MEANT[kind]}': …}}")
     found: dict[str, Any] = {}
     for name, value in table.items():
-        if not (isinstance(name, str) and is_plain(name) and "+" not in name and name == name.strip()):
-            raise UserError(f"plugin '{path}': {kind}: {shown(name)} may have letters, digits, blanks and - . _ only")
+        plain = isinstance(name, str) and is_plain(name) and "+" not in name and name == name.strip()
+        if not plain or len(name) > LONGEST_NAME:
+            allowed = f"up to {LONGEST_NAME} letters, digits, blanks and - . _"
+            raise UserError(f"plugin '{path}': {kind}: {shown(name)} may have {allowed} only")
         refuse_taken(name, kind, found, path)
         if kind != "SOURCES" and not callable(value):
             raise UserError(f"plugin '{path}': {kind}: '{name}' must be a function, got {shown(value)}")
         found[name] = own_source(name, value) if kind == "SOURCES" else value
     return found
+
+
+def refuse_doubled(program: ast.AST, path: Path) -> None:
+    """Raise UserError where a table of a file names something twice: Python would keep the last without a word."""
+    for node in ast.walk(program):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            kind = next((each.id for each in targets if isinstance(each, ast.Name) and each.id in NAMED), "")
+            names = [key.value for key in node.value.keys if isinstance(key, ast.Constant)] if kind else []
+            for name in names:
+                if names.count(name) > 1:
+                    raise UserError(f"plugin '{path}': {kind} names {shown(name)} twice; rename one of them")
 
 
 def refuse_taken(name: str, kind: str, others: Iterable[str], path: Path) -> None:

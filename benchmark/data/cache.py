@@ -73,14 +73,14 @@ def cache_name(config: DataConfig) -> str:
 def fingerprint_originals(config: DataConfig, folders: Folders) -> str | None:
     """Return a hash that changes when the original files change; None if there are none (any more).
 
-    It includes the dates of a user's own files, but not those of official ones, so that copies can share a cache.
+    It includes the dates of users' own files, but not those of official ones, so that copies can share a cache.
     """
     digest, any_exists = hashlib.sha256(), False
     for path in get_source(config).files(config, folders.data):
         facts: tuple[int | None, int | None] = (None, None)
         if path.exists():
             status, any_exists = path.stat(), True
-            dated = path.is_dir() or bool(config.path)
+            dated = path.is_dir() or bool(config.path or source_version(config.source))
             facts = (0 if path.is_dir() else status.st_size, dated and status.st_mtime_ns)
         line = f"{path.parent.name}/{path.name} {facts}\n"
         digest.update(line.encode(errors="surrogateescape"))  # names need not be UTF-8

@@ -16,11 +16,14 @@ NUMBERS = "biuf"
 
 def as_array(values: Any, name: str) -> Array:
     """Return numbers as float64: of lists, arrays, pandas columns, and tensors on any device and of any precision."""
-    if isinstance(values, (list, tuple)) and values and hasattr(values[0], "detach"):
-        values = [as_array(value, name) for value in values]
+    if isinstance(values, (list, tuple)):
+        values = [as_array(each, name) if hasattr(each, "detach") else each for each in values]
     if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values.double() if values.is_floating_point() else values  # numpy knows no bfloat16
+        try:
+            values = values.detach().cpu()
+            values = (values.double() if values.is_floating_point() else values).numpy()  # numpy knows no bfloat16
+        except (TypeError, RuntimeError, NotImplementedError):
+            raise ValueError(f"{name}: expected a dense tensor of numbers, got {shown(str(values))}") from None
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     try:

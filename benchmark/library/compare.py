@@ -54,12 +54,15 @@ def compare(a: Numbers, b: Numbers, test: str = "exact", lower_is_better: bool =
     """Test whether `a` is better than `b`, each one number per seed: a list, array, pandas column, tensor or mapping.
 
     `test`: "exact" (rank-sum test), "ranksums" (its normal approximation) or "paired" (exact signed-rank test of runs
-    with the same seed: mappings are paired by their keys, all else by position).
+    with the same seed: mappings are paired by their keys, pandas columns by their index, all else by position).
 
     >>> print(compare([1.1, 1.0, 1.2, 1.1], [1.4, 1.3, 1.6, 1.5]))
     a is better than b (p = 0.0286): 1.1±0.071 against 1.45±0.11, 4 against 4 runs
     two-sided Wilcoxon rank-sum test, exact; the smallest exact p of so many runs is 0.0286
     """
+    if lower_is_better not in (True, False):
+        raise ValueError(f"lower_is_better: expected True or False, got {shown(lower_is_better)}")
+    a, b = by_index(a), by_index(b)
     if test not in TESTS:
         raise ValueError(f"test: expected one of {', '.join(TESTS)}, got {shown(test)}")
     first, second = pairs_of(a, b) if test == "paired" else (values_of(a, "a"), values_of(b, "b"))
@@ -80,6 +83,12 @@ def compare(a: Numbers, b: Numbers, test: str = "exact", lower_is_better: bool =
     return Comparison(
         verdict, outcome.p, outcome.statistic, direction, smallest, seeds_needed(test), test, first, second
     )
+
+
+def by_index(values: Any) -> Numbers:
+    """Return a pandas column as a mapping from its index, which may be the seeds; all else as it is."""
+    is_column = hasattr(values, "to_dict") and values.index.is_unique
+    return cast(Numbers, values.to_dict() if is_column else values)
 
 
 def values_of(values: Numbers, name: str) -> tuple[float, ...]:

@@ -51,9 +51,10 @@ def tasks() -> Catalogue[TaskConfig]:
     return Catalogue({name: load_task(name) for name in task_names()}, lambda task: task.title)
 
 
-def methods(plugins: Iterable[str | Path] = ()) -> Catalogue[MethodInfo]:
+def methods(plugins: str | Path | Iterable[str | Path] = ()) -> Catalogue[MethodInfo]:
     """Return the methods by label, also those of your own files. This imports torch, and executes the files."""
-    known = load_methods([Path(plugin) for plugin in plugins])
+    several = [plugins] if isinstance(plugins, (str, Path)) else plugins
+    known = load_methods([Path(plugin) for plugin in several])
     found: dict[str, MethodInfo] = {}
     for name in known.names():
         method = known.get(name)

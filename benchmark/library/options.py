@@ -46,7 +46,10 @@ def checked(value: Any, hint: Any, name: str) -> Any:
     """Return a value in the type of its field: paths of text, tuples of lists. Refuse other types and numbers."""
     inner = get_args(hint)
     if NoneType in inner:
-        return None if value is None else checked(value, inner[0], name)
+        found = None if value is None else checked(value, inner[0], name)
+        if found == ():
+            raise UserError(f"{name}: expected at least one, got none; leave it out for the default")
+        return found
     if hint in (str, Path) and isinstance(value, (str, os.PathLike)):
         return hint(value)
     if get_origin(hint) is tuple:

@@ -21,6 +21,9 @@ EXPONENTS = range(10)
 NO_FEATURES = "it needs features, which --keep-features stores; means of several passes or networks have none"
 
 
+NOT_KNOWN = "not known here; if it is in a file of your own, add --plugin FILE.py"
+
+
 class Unavailable(Exception):
     """A run has no value of a score or a measure; the text says why."""
 
@@ -111,7 +114,8 @@ ADDED: dict[str, Added[Score]] = added.SCORES
 """Scores of the plugins that were loaded: any run can be read with them."""
 OwnScores = Callable[[Stored], Mapping[str, Confidence]]
 OF_METHODS: dict[str, tuple[OwnScores, str]] = added.SCORES_OF_METHODS
-"""By method, for plugins that compute scores of their own: the function, and the hash of what the file does."""
+"""By method of a plugin that was loaded: the function of its scores, and the hash of what the file does; the hash is
+empty where the method has only scores of the tables above."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +147,19 @@ def any_run_scores() -> dict[str, str]:
     return {name: scores.TITLES[name] for name in POST_HOC} | {name: each.title for name, each in ADDED.items()}
 
 
-def confidence_of(name: str, run: FinishedRun, method: str = "") -> Confidence:
-    """Return the confidences of a score by its name, for a run of this method. Raise Unavailable where it has none."""
+def own_confidence(name: str, run: FinishedRun, method: str) -> Confidence:
+    """Return the confidences of a score that is a method's own, as its training would."""
+    function, version = OF_METHODS.get(method, (None, ""))
+    if function is None or not version:
+        return confidence_of(name, run)
+    found = function(run.test.prediction)
+    if name not in found:
+        raise Unavailable(f"its method no longer has the score {name}")
+    return found[name]
+
+
+def confidence_of(name: str, run: FinishedRun) -> Confidence:
+    """Return the confidences of a score by its name. Raise Unavailable where a run has none."""
     if name in ADDED:
         return added_confidence(ADDED[name], run)
     if score := POST_HOC.get(name) or OWN.get(name):
@@ -152,9 +167,7 @@ def confidence_of(name: str, run: FinishedRun, method: str = "") -> Confidence:
             return score(run)
         except KeyError as output:
             raise Unavailable(f"its predictions have no output {output}") from None
-    if method in OF_METHODS and name in (found := OF_METHODS[method][0](run.test.prediction)):
-        return found[name]
-    raise Unavailable(f"the score {name} is not known here; if it is in a file of your own, add --plugin FILE.py")
+    raise Unavailable(f"the score {name} is {NOT_KNOWN}")
 
 
 def added_confidence(score: Added[Score], run: FinishedRun) -> Confidence:
@@ -165,7 +178,7 @@ def added_confidence(score: Added[Score], run: FinishedRun) -> Confidence:
         raise
     except KeyError as output:
         raise Unavailable(f"its predictions have no output {output}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Unavailable(f"the score of {score.file.name} fails ({brief(error)})") from error
     expected = (len(run.test.prediction.logits),)
     if found.shape != expected:

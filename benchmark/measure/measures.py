@@ -21,7 +21,7 @@ class ClassifierMeasures:
 class ScoreMeasures:
     """What is measured of one score. None: not known, or there is no such value."""
 
-    risk: Curve
+    risk: Curve | None = None
     """Selective risk: ⌈c·n⌉ images are kept, ties by expectation."""
     aurc: float | None = None
     e_aurc: float | None = None
@@ -40,11 +40,6 @@ class ScoreMeasures:
     class_coverage: Mapping[str, Sequence[float | None]] | None = None
     """By coverage in per cent: what is kept of each class."""
 
-    @property
-    def is_known(self) -> bool:
-        """Tell whether there are risks; without them, other code measured the score and its prediction is gone."""
-        return len(self.risk) > 0
-
     def curve(self, name: str) -> Curve | None:
         """Return a curve by its name in records."""
         curves = {
@@ -56,7 +51,7 @@ class ScoreMeasures:
         return curves[name]
 
 
-UNKNOWN_SCORE = ScoreMeasures(risk=())
+UNKNOWN_SCORE = ScoreMeasures()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmark.base.source_code import hash_of
-from benchmark.measure.catalogue import ADDED, OF_METHODS
+from benchmark.measure.catalogue import ADDED
 
 FOLDER = Path(__file__).resolve().parent
 MODULES = ("metrics", "scores", "catalogue", "evaluate")
@@ -42,14 +42,11 @@ def measure_versions() -> dict[str, str]:
     return table_versions("OF_CLASSIFIERS") | table_versions("OF_SCORES")
 
 
-def score_version(name: str, method: str = "") -> str:
-    """Return the hash of the code of a score, for runs of this method; empty where it is in a file not loaded."""
+def score_version(name: str) -> str:
+    """Return the hash of the code of a score; empty where it is in a file that is not loaded."""
     if name in ADDED:
         return ADDED[name].version
-    built_in = table_versions("POST_HOC") | table_versions("OWN")
-    if name in built_in:
-        return built_in[name]
-    return OF_METHODS[method][1] if method in OF_METHODS else ""
+    return (table_versions("POST_HOC") | table_versions("OWN")).get(name, "")
 
 
 @lru_cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmark.measure.catalogue import Unavailable, confidence_of
+from benchmark.measure.catalogue import NOT_KNOWN, OF_METHODS, Unavailable, confidence_of, own_confidence
 from benchmark.measure.evaluate import measure, measure_scores
 from benchmark.measure.measures import UNKNOWN_SCORE, Measures, ScoreMeasures
 from benchmark.measure.versions import MadeBy, measure_versions, score_version
@@ -34,11 +34,11 @@ def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str]
     for epoch in (None, *record.at_epochs):
         run, old = Finished(folder, store, epoch, record.checksums), measures_at(record, epoch)
         try:
-            part = measured_anew(old, run, record.method) if outdated else old
+            part = measured_anew(old, run, record) if outdated else old
         except Unavailable as why:
             part = without(old, outdated)
             reasons |= dict.fromkeys(outdated, str(why))
-        further, missing = further_scores(part, run, record.method, [*old.further, *lacking])
+        further, missing = further_scores(part, run, [*old.further, *lacking])
         reasons |= missing
         new = with_measures(new, replace(part, further=further), epoch)
     if not (outdated | record.measures.further.keys()) & reasons.keys():
@@ -59,15 +59,34 @@ def outdated_names(record: Record) -> frozenset[str]:
     measures = {name for name, version in measure_versions().items() if made.measures.get(name) != version}
     if record.measures.oracle is None:
         measures -= NEED_POSTERIOR
-    now = {name: score_version(name, record.method) for name in scores}
+    now = score_versions(record, record.measures)
     return frozenset(measures | {name for name, version in now.items() if version and made.scores.get(name) != version})
 
 
 def made_by_now(record: Record) -> MadeBy:
     """Return the hashes of the code that would make the measures of a record today."""
-    own, before = record.held_out or record.measures, record.made_by.scores
-    scores = {name: score_version(name, record.method) or before.get(name, "") for name in own.all_scores}
-    return MadeBy(measure_versions(), scores)
+    before = record.made_by.scores
+    now = score_versions(record, record.held_out or record.measures)
+    return MadeBy(measure_versions(), {name: version or before.get(name, "") for name, version in now.items()})
+
+
+def score_versions(record: Record, measures: Measures) -> dict[str, str]:
+    """Return the hash of the present code of each score; empty where that is in a file that is not loaded."""
+    own = {name: own_version(name, record) for name in measures.scores}
+    return own | {name: score_version(name) for name in measures.further}
+
+
+def own_version(name: str, record: Record) -> str:
+    """Return the hash of the present code of a score that is the method's own."""
+    _, version = OF_METHODS.get(record.method, (None, ""))
+    return version or ("" if is_of_plugin(name, record) else score_version(name))
+
+
+def is_of_plugin(name: str, record: Record) -> bool:
+    """Tell whether a method's own score was computed by a plugin that is not loaded."""
+    if "method" not in record.own_parts or record.method in OF_METHODS:
+        return False
+    return record.made_by.scores.get(name, "") not in ("", score_version(name))
 
 
 def parts_of(record: Record) -> list[Measures]:
@@ -84,23 +103,24 @@ def with_measures(record: Record, measures: Measures, epoch: int | None) -> Reco
     return replace(record, at_epochs={**record.at_epochs, epoch: measures})
 
 
-def measured_anew(old: Measures, run: Finished, method: str) -> Measures:
+def measured_anew(old: Measures, run: Finished, record: Record) -> Measures:
     """Return the measures of the method's own scores from the stored prediction. Raise Unavailable where it is gone."""
+    for name in old.scores:
+        if is_of_plugin(name, record):
+            raise Unavailable(f"the score {name} is {NOT_KNOWN}")
     try:
-        return measure(run.test, {name: confidence_of(name, run, method) for name in old.scores})
+        return measure(run.test, {name: own_confidence(name, run, record.method) for name in old.scores})
     except ValueError as error:
         raise Unavailable(str(error)) from None
 
 
-def further_scores(
-    part: Measures, run: Finished, method: str, wanted: Iterable[str]
-) -> tuple[Mapping[str, ScoreMeasures], Reasons]:
+def further_scores(part: Measures, run: Finished, wanted: Iterable[str]) -> tuple[Mapping[str, ScoreMeasures], Reasons]:
     """Return the further scores of a run with those that are wanted and missing, and why others cannot be made."""
     found, reasons = dict(part.further), Reasons()
     for name in wanted:
         if name not in part.all_scores:
             try:
-                found |= measure_scores(run.test, {name: confidence_of(name, run, method)})
+                found |= measure_scores(run.test, {name: confidence_of(name, run)})
             except (Unavailable, ValueError) as why:
                 reasons[name] = str(why)
     return found, reasons
@@ -111,7 +131,7 @@ def without(measures: Measures, outdated: frozenset[str]) -> Measures:
 
     def kept(score: ScoreMeasures) -> ScoreMeasures:
         unknown: dict[str, Any] = dict.fromkeys(outdated & vars(score).keys())
-        return UNKNOWN_SCORE if "risk" in unknown else replace(score, **unknown)
+        return replace(score, **unknown)
 
     def kept_scores(scores: Mapping[str, ScoreMeasures]) -> dict[str, ScoreMeasures]:
         return {name: UNKNOWN_SCORE if name in outdated else kept(score) for name, score in scores.items()}

@@ -196,7 +196,10 @@ class Store:
             raise Damaged(f"'{self.find(folder, name)}': {why}") from None
         if content is None:
             raise FileNotFoundError(f"{folder / name}: there is no such prediction")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored}
+            for array in arrays.values():
+                array.setflags(write=False)  # several scores read it, also those of users' own files
             aux = {key.removeprefix("aux."): arrays[key] for key in arrays if key.startswith("aux.")}
             prediction = Prediction(arrays["logits"], arrays.get("features"), aux)
             return Evidence(prediction, arrays["labels"], arrays.get("posterior"), arrays.get("ids"))

@@ -1,6 +1,5 @@
 """Find out where commands that only read results may write: a folder under version control is left as it is."""
 
-from functools import lru_cache
 from pathlib import Path
 
 from benchmark.base.files import check_folder
@@ -22,7 +21,6 @@ def left_alone(results: Path) -> str:
     return f"'{results}' is under version control, so this command does not change it; add --out DIR to write elsewhere"
 
 
-@lru_cache
 def is_under_version_control(results: Path) -> bool:
     """Tell whether git's index names what commands write there. Only read it: git would run what its config says."""
     folder = results.resolve()

@@ -174,7 +174,8 @@ def run_values(row: Row, column: Column) -> dict[int, float]:
 def reasons(row: Row, column: Column) -> list[str]:
     """Return why runs of a column have no value in a row, each reason once."""
     part = column.at(row.coverage)
-    return list(dict.fromkeys(why for record in part.records if (why := record.reasons.get(row.measure))))
+    found = (record.reasons.get(part.score, record.reasons.get(row.measure)) for record in part.records)
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def unknown_notes(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:

@@ -70,7 +70,7 @@ def load_columns(manifest: Manifest, store: Store) -> list[Column]:
         return [find_column(name, columns) for name in manifest.columns]
     records = (record for column in split_by_coverage(columns) for record in column.records)
     oracle = next((oracle_record(record.measures) for record in records if record.measures.oracle), None)
-    if oracle is not None and has_score(oracle, ORACLE):
+    if oracle is not None and oracle.score(ORACLE) != UNKNOWN_SCORE:
         columns.append(Column(ORACLE, ORACLE, (oracle,), 1, is_oracle=True))
     return columns
 
@@ -132,16 +132,12 @@ def split_by_score(column: Column, wanted: Sequence[str]) -> list[Column]:
 
 def score_column(score: str, column: Column) -> Column:
     """Return the column of a further score: the runs that have it, and why the others do not."""
-    having = tuple(record for record in column.records if has_score(record, score))
-    lacking = [record for record in column.records if not has_score(record, score)]
-    reason = next((why for record in lacking if (why := record.reasons.get(score, record.reasons.get("risk")))), "")
+    having = tuple(record for record in column.records if score in record.measures.all_scores)
+    lacking = [record for record in column.records if score not in record.measures.all_scores]
+    reason = next((why for record in lacking if (why := record.reasons.get(score))), "")
     diverged = column.diverged if having else ()
     name = f"{column.name}+{score}"
     return replace(column, name=name, score=score, records=having, diverged=diverged, reason=reason, published=False)
-
-
-def has_score(record: Record, score: str) -> bool:
-    return score in record.measures.all_scores and record.score(score).is_known
 
 
 def merge_coverages(parts: list[Column]) -> Column:

@@ -164,13 +164,12 @@ def is_same(old: Any, new: Any, unknown: AbstractSet[str]) -> bool:
 
     Measures and scores that other code made and nothing can make again are unknown, and not compared.
     """
-    if isinstance(old, ScoreMeasures) and isinstance(new, ScoreMeasures) and not (old.is_known and new.is_known):
-        return True
     if isinstance(old, ClassifierMeasures | ScoreMeasures | Measures) and type(old) is type(new):
         known = [name for name, value in vars(old).items() if value is not None and name not in unknown]
         return all(is_same(vars(old)[name], vars(new)[name], unknown) for name in known)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return old.keys() <= new.keys() and all(is_same(old[name], new[name], unknown) for name in old)
+        compared = [name for name in old if name not in unknown]  # the names of scores among them
+        return old.keys() <= new.keys() and all(is_same(old[name], new[name], unknown) for name in compared)
     return bool(old == new)
 
 
@@ -179,7 +178,7 @@ def largest_change(old: Record, new: Record) -> str:
     changes = [(0.0, "", 0, 0.0, 0.0)]
     for score in old.measures.scores:
         if score in new.measures.scores:
-            curves = zip(old.score(score).risk, new.score(score).risk, strict=False)
+            curves = zip(old.score(score).risk or (), new.score(score).risk or (), strict=False)
             changes += [(abs(a - b), score, index, a, b) for index, (a, b) in enumerate(curves)]
     size, score, index, before, after = max(changes)
     return f"; {score} risk at {index / 2:g} %: {100 * before:.4f} → {100 * after:.4f}" if size else ""

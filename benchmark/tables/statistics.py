@@ -194,7 +194,10 @@ def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Co
                 line.append("–")
                 continue
             seeds = float(np.std(list(values.values()), ddof=1)) if len(values) > 1 else nan
-            tests = 100 * float(np.sqrt(np.mean([test_variance(r, part.score, row) for r in part.records])))
+            variances = [
+                test_variance(r, part.score, row) for r in part.records if r.score(part.score).risk is not None
+            ]
+            tests = 100 * float(np.sqrt(np.mean(variances))) if variances else nan
             line.append(f"{'–' if isnan(seeds) else f'{seeds:.2f}'} / {tests:.2f}")
             numbers.append({"column": column.name, "row": row.label, "seed_std": seeds, "test_std": tests})
         lines.append(tuple(line))
@@ -210,7 +213,7 @@ def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Co
 
 
 def test_variance(record: Record, score: str, row: Row) -> float:
-    return sampling_variance(record.score(score).risk, (row.coverage or 100) / 100, record.measures.num_images)
+    return sampling_variance(record.score(score).risk or (), (row.coverage or 100) / 100, record.measures.num_images)
 
 
 def gain_sheet(manifest: Manifest, columns: Sequence[Column]) -> Sheet | None:

@@ -49,6 +49,13 @@ def test_which_is_better(a: Any, b: Any, lower_is_better: bool, verdict: str, di
     assert (found.verdict, found.direction) == (verdict, direction)
 
 
+def test_columns_of_pandas_are_paired_by_their_index() -> None:
+    a, b = dict(enumerate(LOW)), {4: 1.7, 3: 1.5, 2: 1.6, 1: 1.25, 0: 1.4}
+    assert sb.compare(pd.Series(a), pd.Series(b), "paired").p == sb.compare(a, b, "paired").p == 0.0625
+    with pytest.raises(ValueError, match="lower_is_better: expected True or False"):
+        sb.compare(LOW, HIGH, lower_is_better="yes")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("test", ["exact", "ranksums", "paired"])
 def test_too_few_runs_never_give_a_verdict(test: str) -> None:
     """Also where the normal approximation is below the level: 0.0495 with three against three."""

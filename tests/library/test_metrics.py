@@ -165,6 +165,7 @@ HOLDERS: dict[str, Callable[[list[float]], Any]] = {
     "tensor, bfloat16": lambda values: torch.tensor(values, dtype=torch.bfloat16),
     "tensor, float16": lambda values: torch.tensor(values, dtype=torch.float16),
     "tensor on a GPU": lambda values: OnGpu(torch.tensor(values)),
+    "list with a tensor": lambda values: [*values[:-1], torch.tensor(values[-1], requires_grad=True)],
     "list of tensors": lambda values: list(torch.tensor(values, requires_grad=True)),
 }
 

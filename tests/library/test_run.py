@@ -77,6 +77,9 @@ def test_a_plan_trains_nothing(tiny: Path, tmp_path: Path) -> None:
         ({"scores": ["marginn"]}, "unknown score 'marginn': did you mean 'margin'"),
         ({"set": {"bound.c": 1}}, "needs --track-bound"),
         ({"plugins": "nowhere.py"}, "is not a Python file that exists"),
+        ({"methods": []}, "methods: expected at least one, got none; leave it out for the default"),
+        ({"seeds": []}, "seed_list: expected at least one, got none"),
+        ({"datasets": "digits"}, "unknown option of run: 'datasets'"),
     ],
 )
 def test_bad_input_is_one_line(tiny: Path, tmp_path: Path, options: dict[str, Any], message: str) -> None:

@@ -21,7 +21,7 @@ from benchmark.data.dataset import load
 from benchmark.data.sources import get_source
 from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
-from benchmark.measure.catalogue import OF_METHODS, Predicted, Unavailable, confidence_of
+from benchmark.measure.catalogue import OF_METHODS, Predicted, Unavailable, confidence_of, own_confidence
 from benchmark.measure.labels import labels_named
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.versions import score_version
@@ -109,6 +109,7 @@ def test_a_score_is_computed_and_sees_no_test_labels(tmp_path: Path) -> None:
         ("run.test.prediction.features.mean(1)", "mine.py fails .AttributeError"),
         ("run.test.prediction.logits", "has shape .2, 2., expected .2,."),
         ("run.test.prediction.logits[:, 0] * float('nan')", "is not finite"),
+        ("__import__('sys').exit(3)", "mine.py fails .SystemExit: 3"),
     ],
 )
 def test_a_score_that_fails_leaves_a_dash_with_its_reason(tmp_path: Path, score: str, reason: str) -> None:
@@ -144,11 +145,13 @@ def test_scores_of_a_method_of_ones_own_are_found_by_its_file(tmp_path: Path) ->
     plain = plugin_of(tmp_path, "plain", METHOD.replace('"Mine"', '"Plain"'))
     Registry((plugin_of(tmp_path, "mine", WITH_SCORE), plain))
     run = Predicted(Evidence(Prediction(np.array([[1.0, 3.0]])), np.array([1])))
-    assert list(OF_METHODS) == ["mine"]
-    assert confidence_of("last", run, "mine").tolist() == [3.0]
-    assert score_version("last", "mine")
+    assert {name: bool(version) for name, (_, version) in OF_METHODS.items()} == {"mine": True, "plain": False}
+    assert own_confidence("last", run, "mine").tolist() == [3.0]
+    assert own_confidence("SR", run, "plain").tolist() == confidence_of("SR", run).tolist()
+    with pytest.raises(Unavailable, match="no longer has the score"):
+        own_confidence("SR", run, "mine")
     with pytest.raises(Unavailable, match=re.escape("--plugin FILE.py")):
-        confidence_of("last", run, "plain")
+        own_confidence("last", run, "plain")
 
 
 def test_a_job_knows_the_code_of_its_network_and_source(example: tuple[Path, Path]) -> None:
@@ -248,10 +251,10 @@ def test_a_source_may_be_an_object_a_class_or_a_module(tmp_path: Path) -> None:
 BROKEN = {
     "SCORES = 5": "SCORES must map names to scores",
     "SCORES = {'mine': 5}": "'mine' must be a function, got 5",
-    "SCORES = {5: len}": "5 may have letters, digits, blanks and - . _ only",
-    "SCORES = {'a+b': len}": "may have letters",
-    "NETWORKS = {'a:b': len}": "may have letters",
-    "SOURCES = {'../a': len}": "may have letters",
+    "SCORES = {5: len}": "5 may have up to 40 letters, digits, blanks and - . _ only",
+    "SCORES = {'a+b': len}": "may have up to 40 letters",
+    "NETWORKS = {'a:b': len}": "may have up to 40 letters",
+    "SOURCES = {'../a': len}": "may have up to 40 letters",
     "SCORES = {'Max-Logit': len}": "there is a score 'max logit' already; rename 'Max-Logit'",
     "SCORES = {'my score': len, 'My_Score': len}": "there is a score 'my score' already",
     "NETWORKS = {'VGG16': len}": "there is a network 'vgg16' already",
@@ -271,6 +274,13 @@ BROKEN = {
 @pytest.mark.parametrize("text", BROKEN, ids=list(BROKEN.values()))
 def test_what_cannot_be_used_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError, match=re.escape(BROKEN[text])):
+        Registry((plugin_of(tmp_path, "mine", text),))
+
+
+@pytest.mark.parametrize("text", ["SCORES = {'a': len, 'b': max, 'a': min}", "NETWORKS: dict = {'a': len, 'a': max}"])
+def test_a_file_cannot_name_something_twice(tmp_path: Path, text: str) -> None:
+    """Python itself would keep the last one without a word."""
+    with pytest.raises(UserError, match=r"mine\.py': [A-Z]+ names 'a' twice; rename one of them"):
         Registry((plugin_of(tmp_path, "mine", text),))
 
 

@@ -313,7 +313,7 @@ def test_run_and_tables_write_the_page(tiny: Path, tmp_path: Path) -> None:
     ("change", "reason"),
     [
         ({"version": 3}, "is a record of version 3, and this code reads versions up to 2"),
-        ({"scores": {"SR": {}}}, "(TypeError"),
+        ({"scores": {"SR": {"risk": [0.1]}}}, "(IndexError"),
     ],
 )
 def test_records_of_another_version_do_not_fail_the_command(

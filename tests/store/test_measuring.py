@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmark.base.added import Added
 from benchmark.measure import catalogue, versions
 from benchmark.measure.evaluate import OF_CLASSIFIERS, OF_SCORES
 from benchmark.measure.measures import ClassifierMeasures, ScoreMeasures
@@ -128,13 +129,12 @@ def test_without_the_prediction_it_is_unknown_for_a_reason(store: Store, name: s
     record = up_to_date(stored(store, folder), folder, store)
     assert record.reasons == {name: GONE}
     assert (store.root / folder / RECORD).read_bytes() == before, "nothing was computed, so nothing is written"
-    if name == "aurc":
-        assert record.score("abstention").aurc is None and record.score("SR").aurc is None
-        assert record.score("abstention").risk == stored(store, folder).score("abstention").risk
-    else:
-        assert not record.score("abstention").is_known
-        assert record.score("SR").is_known == (name == "abstention")
-    shown = run_here("tables", "--results", store.root)
+    before_that = stored(store, folder)
+    for score in ("abstention", "SR"):
+        expected = replace(before_that.score(score), **({} if name == "abstention" else {name: None}))
+        lost = ScoreMeasures() if score == name else expected
+        assert record.score(score) == lost
+    shown = run_here("tables", "--results", store.root, "--methods", "sat")
     assert shown.returncode == 0, shown.stderr
     assert GONE in shown.stdout
     label = {"aurc": r"AURC ×10³ +\|", "risk": r"100 +\|", "abstention": r"100 +\|"}[name]
@@ -176,19 +176,30 @@ def test_scores_of_a_plugin_need_the_plugin(store: Store, monkeypatch: pytest.Mo
     folder = folder_with(store, "abstention")
     record = stored(store, folder)
     scores = {"mine": record.score("SR"), **record.measures.scores}
-    own = replace(record, method="my_file", measures=replace(record.measures, scores=scores), at_epochs={})
-    assert not outdated_names(own), "whose code is not known does not count"
+    own = replace(
+        record,
+        method="my_file",
+        identity={**record.identity, "source_sha256": "v1"},
+        measures=replace(record.measures, scores=scores),
+        at_epochs={},
+        made_by=replace(record.made_by, scores={"mine": "v1", "abstention": "v1", "SR": "v1"}),
+    )
+    assert not outdated_names(own), "whose code is not known does not count, also of a score with a known name"
     lacking = by_other_code(own, "aurc")
     reasons = up_to_date(lacking, folder, store).reasons
     assert reasons == {"aurc": "the score mine is not known here; if it is in a file of your own, add --plugin FILE.py"}
 
     def mine(prediction: Any) -> dict[str, Any]:
-        return {"mine": np.asarray(prediction.logits.max(axis=1), np.float64)}
+        largest = np.asarray(prediction.logits.max(axis=1), np.float64)
+        return {"mine": largest, "abstention": largest, "SR": largest}
 
     monkeypatch.setitem(catalogue.OF_METHODS, "my_file", (mine, "v1"))
     made = up_to_date(lacking, folder, store)
-    assert made.reasons == {} and made.made_by.scores["mine"] == "v1"
-    assert made.score("mine").risk == up_to_date(record, folder, store, ["max logit"]).score("max logit").risk
+    assert made.reasons == {} and made.made_by.scores == {"mine": "v1", "abstention": "v1", "SR": "v1"}
+    largest = up_to_date(record, folder, store, ["max logit"]).score("max logit")
+    assert made.score("mine").risk == made.score("SR").risk == largest.risk, "as its training computes them"
+    monkeypatch.setitem(catalogue.OF_METHODS, "my_file", (mine, "v2"))
+    assert outdated_names(own) == {"mine", "abstention", "SR"}
 
 
 def test_a_further_score_whose_file_is_not_at_hand_costs_only_itself(store: Store) -> None:
@@ -236,6 +247,19 @@ def test_the_hash_of_a_file_that_is_not_loaded_is_kept(store: Store) -> None:
     store.write_record(folder, record)
     up_to_date(record, folder, store, ["margin"])
     assert stored(store, folder).made_by.scores["mine"] == "v1"
+
+
+def test_a_score_of_ones_own_cannot_change_what_others_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_place(run: Any) -> Any:
+        run.test.prediction.logits.sort(axis=1)
+        return run.test.prediction.logits[:, -1]
+
+    monkeypatch.setitem(catalogue.ADDED, "mine", Added(in_place, "in place", "v1", Path("mine.py")))
+    folder = folder_with(store, "abstention")
+    right = up_to_date(stored(store, folder), folder, store, ["margin"])
+    found = up_to_date(right, folder, store, ["mine", "energy"])
+    assert "mine.py fails (ValueError" in found.reasons["mine"]
+    assert found.score("margin") == right.score("margin")
 
 
 def test_trials_are_left_alone(store: Store) -> None:

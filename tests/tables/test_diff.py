@@ -150,6 +150,20 @@ def test_one_seed_cannot_be_tested(tmp_path: Path) -> None:
     assert found.notes == ["2 cells cannot be tested: one of the two has only one seed"]
 
 
+def test_runs_whose_risks_are_not_known_are_not_called_equal(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a", LOW), make(tmp_path / "b", [0.9] * 5)
+    for folder in b.finished():
+        run = b.read_record(folder)
+        assert run is not None
+        b.write_record(folder, made_by_other_code(run, "risk", "aurc"))
+    found = compare_folders(a, b)
+    assert (found.count_runs("unknown"), found.count_runs("equal"), found.moved) == (5, 0, [])
+    assert found.notes == ["5 runs not compared by aurc, risk: its predictions were not kept"]
+    said = run_here("diff", a.root, b.root).stdout
+    assert "0 of 5 runs of the same job are equal to the bit." in said
+    assert "5 more cannot be compared: see the notes." in said
+
+
 def test_a_folder_without_results(tmp_path: Path) -> None:
     make(tmp_path / "a", LOW)
     refused = run_here("diff", tmp_path / "a", tmp_path / "b")

@@ -54,8 +54,9 @@ def test_a_score_that_other_code_computed_has_no_column_of_numbers(store: Store)
     fill(store, "theirs", [made_by_other_code(run, "SR") if run.seed else run for run in runs])
     table = tables_of(MANIFEST, store)[0]
     assert (table.cells["50", "Theirs"].missing, table.cells["50", "Theirs+SR"].missing) == ("", "(1/5)")
-    assert "Theirs+SR: its predictions were not kept." in table.notes
+    assert "Theirs+SR: 100, 50 cannot be measured: its predictions were not kept." in table.notes
     fill(store, "theirs", [made_by_other_code(run, "risk") for run in runs])
-    table = tables_of(MANIFEST, store)[0]
-    assert {column for _, column in table.cells} == {"Ours"}
-    assert "Theirs+SR, Theirs: its predictions were not kept." in table.notes
+    risk, measures = tables_of(MANIFEST, store)
+    assert {column for _, column in risk.cells} == {"Ours"}
+    assert "Theirs+SR, Theirs: 100, 50 cannot be measured: its predictions were not kept." in risk.notes
+    assert {column for _, column in measures.cells} == {"Ours", "Theirs+SR", "Theirs"}, "all else is known"
