@@ -152,7 +152,10 @@ def own_confidence(name: str, run: FinishedRun, method: str) -> Confidence:
     function, version = OF_METHODS.get(method, (None, ""))
     if function is None or not version:
         return confidence_of(name, run)
-    found = function(run.test.prediction)
+    try:
+        found = function(run.test.prediction)
+    except (Exception, SystemExit) as error:
+        raise Unavailable(f"the scores of its own file fail ({brief(error)})") from error
     if name not in found:
         raise Unavailable(f"its method no longer has the score {name}")
     return found[name]

@@ -148,6 +148,8 @@ def test_scores_of_a_method_of_ones_own_are_found_by_its_file(tmp_path: Path) ->
     assert {name: bool(version) for name, (_, version) in OF_METHODS.items()} == {"mine": True, "plain": False}
     assert own_confidence("last", run, "mine").tolist() == [3.0]
     assert own_confidence("SR", run, "plain").tolist() == confidence_of("SR", run).tolist()
+    with pytest.raises(Unavailable, match=r"of its own file fail \(IndexError"):
+        own_confidence("last", Predicted(Evidence(Prediction(np.ones(2)), np.array([1]))), "mine")
     with pytest.raises(Unavailable, match="no longer has the score"):
         own_confidence("SR", run, "mine")
     with pytest.raises(Unavailable, match=re.escape("--plugin FILE.py")):
