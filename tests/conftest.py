@@ -1,4 +1,7 @@
-"""Shared fixtures: a tiny task that trains in seconds, and the command line as a function."""
+"""Shared fixtures: a tiny task that trains in seconds, and the command line as a function.
+
+What needs torch is imported where it is used: the process that only deals out the tests would hold it in memory, too.
+"""
 
 import contextlib
 import io
@@ -8,24 +11,23 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from filelock import FileLock
 from hypothesis import settings
 
 from benchmark.cli import main
 from benchmark.config.task import TaskConfig
-from benchmark.data import devices
 from benchmark.data.cache import Folders
-from benchmark.data.dataset import load
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.build import build_tables
 from benchmark.tables.columns import load_columns
 from benchmark.tables.model import Table
-from methods import Registry
+
+if TYPE_CHECKING:
+    from methods import Registry
 
 settings.register_profile("suite", deadline=None)  # a slow moment of the machine is no fault
 settings.load_profile("suite")
@@ -166,7 +168,9 @@ def hostile(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def registry() -> Registry:
+def registry() -> "Registry":
+    from methods import Registry
+
     return Registry()
 
 
@@ -180,17 +184,25 @@ def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
+    import torch
+
     torch.set_num_threads(1)
 
 
 def pretend_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Have torch say that there are so many GPUs."""
+    import torch
+
+    from benchmark.data import devices
+
     monkeypatch.setattr(devices, "accelerator_kind", lambda: "cuda")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: count)
 
 
 def data_hash(task: TaskConfig) -> str:
+    from benchmark.data.dataset import load
+
     return load(task.data, NOWHERE)[1]
 
 
