@@ -22,7 +22,15 @@ Reasons = dict[str, str]
 
 
 def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str] = ()) -> Record:
-    """Return a record whose measures this code has made, with the wanted scores. Keep what had to be made anew.
+    """Return a record whose measures this code has made, with the wanted scores. Keep what had to be made anew."""
+    new = renewed(record, folder, store, wanted)
+    if new.made_by != record.made_by:
+        keep(new, record, folder, store)
+    return new
+
+
+def renewed(record: Record, folder: Path, store: Store, wanted: Iterable[str]) -> Record:
+    """Return a record whose measures this code has made, with the wanted scores.
 
     What cannot be made, as a prediction is gone, is left out of the record returned, and its `reasons` say why.
     """
@@ -43,8 +51,6 @@ def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str]
         new = with_measures(new, replace(part, further=further), epoch)
     if not (outdated | record.measures.further.keys()) & reasons.keys():
         new = replace(new, made_by=made_by_now(new))
-        if new != record:
-            keep(new, record, folder, store)
     return replace(new, reasons=reasons)
 
 
@@ -163,18 +169,20 @@ def renew_folder(store: Store, folders: Iterable[Path], wanted: Sequence[str] = 
     for folder in folders:
         record = store.read_record(folder)
         if record is not None:
-            new = up_to_date(record, folder, store, wanted)
+            new = renewed(record, folder, store, wanted)
             measured = new.made_by != record.made_by
-            kept = measured and store.read_record(folder) == replace(new, reasons={})
-            yield Renewed(folder, measured, kept, new.reasons)
+            yield Renewed(folder, measured, measured and keep(new, record, folder, store), new.reasons)
 
 
-def keep(record: Record, before: Record, folder: Path, store: Store) -> None:
-    """Write a record with its new measures, unless it was replaced meanwhile or its folder is not to be changed.
+def keep(record: Record, before: Record, folder: Path, store: Store) -> bool:
+    """Write a record with its new measures, and tell whether that was done.
 
-    Where it cannot be written, or another process works on the run, the measures are made again the next time.
+    It is not where the record was replaced meanwhile or is under version control, where it cannot be written, or where
+    another process works on the run. Then the measures are made again the next time.
     """
     if not is_under_version_control(store.root):
         with suppress(OSError), store.claim(folder) as ours:
             if ours and store.read_record(folder) == before:
                 store.write_record(folder, record)
+                return True
+    return False

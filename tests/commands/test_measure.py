@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, Store
 from tests.conftest import ROOT, TINY, run_here
+from tests.tables.test_other_code import made_by_other_code
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,7 @@ def by_other_code(store: Store, folder: Path) -> Record:
     """Make a record as if other code had made its AURC; return it as it was."""
     record = store.read_record(folder)
     assert record is not None
-    made_by = replace(record.made_by, measures={**record.made_by.measures, "aurc": "other"})
-    store.write_record(folder, replace(record, made_by=made_by))
+    store.write_record(folder, made_by_other_code(record, "aurc"))
     return record
 
 

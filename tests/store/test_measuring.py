@@ -21,6 +21,7 @@ from benchmark.store.measuring import keep, outdated_names, renew_folder, up_to_
 from benchmark.store.record import NOTHING, Record
 from benchmark.store.store import PREDICTION, RECORD, Store
 from tests.conftest import ROOT, TINY, run_here
+from tests.tables.test_other_code import made_by_other_code
 
 GONE = "its predictions were not kept"
 
@@ -60,9 +61,6 @@ def content(store: Store, folder: Path) -> dict[str, Any]:
 
 def by_other_code(record: Record, *names: str) -> Record:
     """The record as if other code had made these measures or scores, with another result."""
-    made = record.made_by
-    measures = {name: "other" if name in names else code for name, code in made.measures.items()}
-    scores = {name: "other" if name in names else code for name, code in made.scores.items()}
 
     def wrong(part: Any) -> Any:
         changed = {name: -1.0 for name in names if isinstance(getattr(part, name, None), float)}
@@ -70,7 +68,7 @@ def by_other_code(record: Record, *names: str) -> Record:
 
     own = {name: wrong(score) for name, score in record.measures.scores.items()}
     changed = replace(record.measures, classifier=wrong(record.measures.classifier), scores=own)
-    return replace(record, measures=changed, made_by=replace(made, measures=measures, scores=scores))
+    return made_by_other_code(replace(record, measures=changed), *names)
 
 
 def test_every_measure_has_a_formula_and_a_field() -> None:
