@@ -37,7 +37,7 @@ class Damaged(Exception):
     """A file is not what was written; the text says how one can tell."""
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that a reader, also after a crash at any instant, sees the old or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.{HOST}-{os.getpid()}.tmp")
     try:

@@ -122,6 +122,8 @@ def add_table_options(parser: Arguments) -> None:
         metavar="0|1",
         help="standard deviation to print: 0 divides by n (population, default), 1 divides by n − 1 (sample)",
     )
+    intervals = "resample the test images: intervals over them, in the table of single runs or else in the statistics"
+    parser.add_argument("--intervals", action=argparse.BooleanOptionalAction, help=intervals)
     decimals = "decimals of percentages, 0 to 6 (default: 2); the printed numbers decide what is best, and the ranks"
     add_count(parser, "--decimals", DECIMALS, decimals)
 

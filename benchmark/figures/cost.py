@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.style import DOUBLE, NotDrawn, colour_of, panel_name, short_name
 from benchmark.measure.statistics import mean_std
-from benchmark.store.record import Provenance
+from benchmark.store.provenance import Provenance
 from benchmark.tables.build import MEASURES, run_values
 from benchmark.tables.columns import Column, abbreviate, split_by_coverage
 

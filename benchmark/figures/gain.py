@@ -41,6 +41,8 @@ class Gain:
 
 
 def draw(runs: Runs) -> Figure:
+    if not runs.manifest.paired:
+        raise NotDrawn("gains are counted in runs of one seed, and nothing says that these are pairs")
     columns = split_by_coverage(runs.judged)
     name = runs.manifest.baseline
     base = next((column for column in columns if column.name == name), None)

@@ -30,7 +30,8 @@ MOST, MOST_BARS = 20, 15
 
 
 def draw(runs: Runs) -> Figure:
-    drawn = draw_ranks(runs.rows, [column.name for column in runs.judged], runs.cells)
+    names = [column.name for column in runs.judged]
+    drawn = draw_ranks(runs.rows, names, runs.cells, paired=runs.manifest.paired)
     if drawn is None:
         raise NotDrawn("it takes two columns with a value at every coverage, and two seeds")
     printed = [float(rank) for rank in average_ranks(runs.rows, drawn.names, runs.cells)]

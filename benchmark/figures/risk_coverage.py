@@ -38,7 +38,8 @@ def draw(runs: Runs) -> Figure:
         raise NotDrawn("no column has a run with one curve")
     shown = choose_columns(usable, runs.ranked, reference)
     base = base_of(usable, runs.manifest)
-    deltas = differences([*shown, *(column for column in usable if column.name == base)], base, curve)
+    compared = [*shown, *(column for column in usable if column.name == base)] if runs.manifest.paired else []
+    deltas = differences(compared, base, curve)
     bounds = shown_coverages(runs.manifest.coverages)
     text = caption(runs, shown, len(usable))
     text += difference_notes(deltas, bounds, base) if deltas else []

@@ -9,7 +9,16 @@ from numpy.typing import ArrayLike
 from benchmark.base.limits import shown
 from benchmark.base.units import counted
 from benchmark.library.arrays import vector
-from benchmark.measure.statistics import LEVEL, TESTS, Outcome, mean_std, run_test, seeds_needed, smallest_p_for
+from benchmark.measure.statistics import (
+    LEVEL,
+    OVER_SEEDS,
+    TESTS,
+    Outcome,
+    mean_std,
+    run_test,
+    seeds_needed,
+    smallest_p_for,
+)
 
 Numbers = ArrayLike | Mapping[Any, float]
 """One number per seed: in the order of the seeds, or by seed."""
@@ -63,8 +72,8 @@ def compare(a: Numbers, b: Numbers, test: str = "exact", lower_is_better: bool =
     if lower_is_better not in (True, False):
         raise ValueError(f"lower_is_better: expected True or False, got {shown(lower_is_better)}")
     a, b = by_index(a), by_index(b)
-    if test not in TESTS:
-        raise ValueError(f"test: expected one of {', '.join(TESTS)}, got {shown(test)}")
+    if test not in OVER_SEEDS:
+        raise ValueError(f"test: expected one of {', '.join(OVER_SEEDS)}, got {shown(test)}")
     first, second = pairs_of(a, b) if test == "paired" else (values_of(a, "a"), values_of(b, "b"))
     most = max(len(first), len(second))
     if test != "ranksums" and most > MOST_RUNS:

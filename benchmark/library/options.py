@@ -104,6 +104,7 @@ class TableOptions(MarkerOptions):
     transpose: bool | None = None
     ddof: Annotated[int, DDOF] | None = None
     decimals: Annotated[int, DECIMALS] | None = None
+    intervals: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +141,28 @@ class MeasureOptions(Options):
     results: str = "results"
     scores: tuple[str, ...] | None = None
     plugin: tuple[Path, ...] = ()
+    quiet: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(TableOptions):
+    """Files with predictions that were made elsewhere, and where to store them."""
+
+    files: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    """Of tables: the column of a field, each as FIELD=COLUMN."""
+    labels: Path | None = None
+    """A file with the true classes, for files that have none."""
+    given: Literal["logits", "log_probabilities", "probabilities"] = "logits"
+    """What an npy file has."""
+    task: str | None = None
+    title: str | None = None
+    paired: bool | None = None
+    """Whether runs of one seed are pairs across methods."""
+    normalise: bool = False
+    allow_ties: bool = False
+    replace: bool = False
+    results: str = "results"
     quiet: bool = False
 
 

@@ -10,8 +10,8 @@ from benchmark.launch.suites import paper_grids
 from benchmark.library.options import PaperOptions, PlanningOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.settings import asked_settings
-from benchmark.library.tables import Tables
-from benchmark.library.training import Request, Trained, plan, suite_maker, train, write_results
+from benchmark.library.tables import Tables, write_results
+from benchmark.library.training import Request, Trained, plan, suite_maker, train
 from benchmark.paper.settings_tables import settings_sheets
 from benchmark.paper.table_files import load_tables
 from benchmark.store.manifest import Manifest

@@ -12,6 +12,7 @@ from benchmark.base.errors import UserError
 from benchmark.base.files import check_folder
 from benchmark.base.names import match_name
 from benchmark.base.program import program
+from benchmark.library.export import RunPredictions, run_predictions
 from benchmark.library.options import TablesOptions
 from benchmark.library.registry import load_plugins
 from benchmark.measure.metrics import CURVE_COVERAGES
@@ -24,6 +25,7 @@ from benchmark.store.mirror import pulled
 from benchmark.store.store import Store
 from benchmark.tables.build import build_tables, select
 from benchmark.tables.columns import split_by_coverage
+from benchmark.tables.intervals import with_draws
 from benchmark.tables.model import Table
 from benchmark.tables.modified import open_table, with_note
 from benchmark.tables.render import cell_lines, markdown_table
@@ -124,8 +126,18 @@ class Results:
         published = self.store.paper_manifests()
         chosen = select(manifest, asked.methods, asked.coverages, asked.reference, published)
         opened, columns = open_table(chosen, self.store)
-        tables = {table.name: table for table in with_note(build_tables(opened, columns), opened.modified)}
+        shown = build_tables(opened, with_draws(opened, columns, self.store))
+        tables = {table.name: table for table in with_note(shown, opened.modified)}
         return TableView(tables[match_name(name, tables, f"table of {task}:")])
+
+    def predictions(self, task: str | None = None) -> Iterator[RunPredictions]:
+        """Yield the stored predictions of each run that is shown, as `score` takes them; `save` writes such a file.
+
+        One run is in memory at a time. Runs whose predictions were not kept are left out.
+        """
+        wanted = self.tasks if task is None else [match_name(task, self.tasks, "task in these results:")]
+        for name in wanted:
+            yield from run_predictions(self.manifests[name], self.store)
 
     def report(self, path: str | Path) -> Path:
         """Write the HTML report of the whole folder to a file (….html) or into another folder; return its path."""

@@ -17,8 +17,8 @@ from benchmark.library.options import PlanningOptions, RunOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.results import Results, load_results
 from benchmark.library.settings import asked_settings
-from benchmark.library.tables import Tables
-from benchmark.library.training import Request, Trained, plan, suite_maker, train, write_results
+from benchmark.library.tables import Tables, write_results
+from benchmark.library.training import Request, Trained, plan, suite_maker, train
 from benchmark.store.manifest import Manifest, with_earlier
 from benchmark.store.store import Store
 

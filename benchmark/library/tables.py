@@ -1,6 +1,6 @@
 """Write the tables and the report of a results folder again, from its records. Needs no torch."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -83,3 +83,11 @@ def chosen_names(
         wanted = None if options.paper == ("all",) else options.paper
         paper_names = select_names(wanted, list(published), f"paper table {HERE}")
     return task_names, paper_names
+
+
+def write_results(kind: str, manifests: Sequence[Manifest], store: Store, remark: Callable[..., str]) -> Tables:
+    """Write the tables of some manifests, and the page. `remark` tells of the files, and of the page's line."""
+    shown = [MAKERS[kind](manifest, store) for manifest in manifests]
+    paths = [path for each in shown for path in WRITERS[kind](each, store.root)]
+    report = try_report(store, MAKERS, make_parts(kind, manifests, shown, store))
+    return Tables(tuple(shown), remark(paths, report))

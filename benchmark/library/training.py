@@ -19,10 +19,7 @@ from benchmark.launch.placement import Device
 from benchmark.launch.suites import SuiteMaker
 from benchmark.library.options import Pairs, PlanningOptions, TrainingOptions
 from benchmark.library.settings import folders_of
-from benchmark.library.tables import WRITERS, Tables
-from benchmark.paper.assemble import MAKERS
-from benchmark.report.update import make_parts, try_report
-from benchmark.store.manifest import Manifest
+from benchmark.library.tables import Tables
 from benchmark.store.mirror import Mirror, mirrored
 from benchmark.store.store import Store
 
@@ -135,11 +132,3 @@ def simulated_devices(ahead: PlanningOptions) -> list[Device]:
 
 def by_name(pairs: Pairs, known: Sequence[str], option: str) -> dict[str, float]:
     return {match_name(name, known, f"device of --{option}:"): value for name, value in pairs}
-
-
-def write_results(kind: str, manifests: Sequence[Manifest], store: Store, remark: Callable[..., str]) -> Tables:
-    """Write the tables of some manifests, and the page. `remark` tells of the files, and of the page's line."""
-    shown = [MAKERS[kind](manifest, store) for manifest in manifests]
-    paths = [path for each in shown for path in WRITERS[kind](each, store.root)]
-    report = try_report(store, MAKERS, make_parts(kind, manifests, shown, store))
-    return Tables(tuple(shown), remark(paths, report))

@@ -13,14 +13,14 @@ from benchmark.base import added
 from benchmark.base.added import Added
 from benchmark.base.errors import brief
 from benchmark.measure import scores
-from benchmark.measure.metrics import aurc
-from benchmark.measure.prediction import Evidence, Floats, Stored
+from benchmark.measure.metrics import aurc, by_rows
+from benchmark.measure.prediction import CONFIDENCE, Evidence, Floats, Stored
 from benchmark.measure.scores import Confidence
 
 EXPONENTS = range(10)
 NO_FEATURES = "it needs features, which --keep-features stores; means of several passes or networks have none"
-
-
+NO_LOGITS = "it needs logits or class probabilities, and the run was imported without"
+NO_CONSTANT = "it needs logits, and the run was imported with probabilities, which leave a constant of them open"
 NOT_KNOWN = "not known here; if it is in a file of your own, add --plugin FILE.py"
 
 
@@ -57,8 +57,34 @@ class Predicted:
         raise Unavailable(NO_FEATURES)
 
 
-def of_logits(score: Callable[[Floats], Confidence]) -> Score:
-    return lambda run: score(run.test.prediction.logits)
+def of_logits(score: Callable[[Floats], Confidence], *, constant_counts: bool = False) -> Score:
+    """Return the score of a formula that is given logits, some rows at a time.
+
+    `constant_counts`: whether a constant added to all logits of an image changes it. Probabilities do not tell it.
+    """
+
+    def confidence(run: FinishedRun) -> Confidence:
+        logits = logits_of(run.test)
+        if constant_counts and run.test.given not in ("", "logits"):
+            raise Unavailable(NO_CONSTANT)
+        return np.asarray(by_rows(score, logits), np.float64)
+
+    return confidence
+
+
+def logits_of(evidence: Evidence) -> Floats:
+    """Return the logits of a run; raise Unavailable where it was imported without."""
+    if not evidence.has_logits:
+        raise Unavailable(NO_LOGITS)
+    return evidence.prediction.logits
+
+
+def softmax_response(run: FinishedRun) -> Confidence:
+    """Return the largest probability as an imported run has it, with its ties; else its log-odds by the logits."""
+    probabilities = run.test.prediction.probabilities
+    if probabilities is not None:
+        return np.asarray(probabilities.max(axis=1), np.float64)
+    return of_logits(scores.softmax_response)(run)
 
 
 def minus_output(name: str) -> Score:
@@ -67,18 +93,17 @@ def minus_output(name: str) -> Score:
 
 
 def abstention(run: FinishedRun) -> Confidence:
-    prediction = run.test.prediction
-    return scores.abstention(prediction.logits, prediction.aux["abstain"])
+    return scores.abstention(logits_of(run.test), run.test.prediction.aux["abstain"])
 
 
 def pnorm(run: FinishedRun) -> Confidence:
     """Return the p-norm score with the lowest AURC on validation images; softmax response unless one is better."""
-    logits = run.validation.prediction.logits
+    logits = logits_of(run.validation)
     error = logits.argmax(axis=1) != run.validation.labels
     candidates: list[Callable[[Floats], Confidence]] = [scores.softmax_response]
     candidates += [lambda u, p=p: scores.max_logit_pnorm(u, p) for p in EXPONENTS]  # type: ignore[misc]
-    best = min(candidates, key=lambda score: aurc(score(logits), error))
-    return best(run.test.prediction.logits)
+    best = min(candidates, key=lambda score: aurc(by_rows(score, logits), error))
+    return np.asarray(by_rows(best, logits_of(run.test)), np.float64)
 
 
 def features(run: FinishedRun) -> tuple[Floats, Floats]:
@@ -90,11 +115,11 @@ def features(run: FinishedRun) -> tuple[Floats, Floats]:
 
 
 POST_HOC: dict[str, Score] = {
-    "SR": of_logits(scores.softmax_response),
+    "SR": softmax_response,
     "margin": of_logits(scores.margin),
     "entropy": of_logits(scores.negative_entropy),
-    "max logit": of_logits(scores.max_logit),
-    "energy": of_logits(scores.energy),
+    "max logit": of_logits(scores.max_logit, constant_counts=True),
+    "energy": of_logits(scores.energy, constant_counts=True),
     "DOCTOR": of_logits(scores.doctor),
     "pNorm": pnorm,
     "kNN": lambda run: scores.nearest_neighbour(*features(run)),
@@ -126,7 +151,8 @@ class Unlabelled:
 
     @property
     def test(self) -> Evidence:
-        return Evidence(self.run.test.prediction, np.zeros(0, np.int64), ids=self.run.test.ids)
+        test = self.run.test
+        return Evidence(test.prediction, np.zeros(0, np.int64), ids=test.ids, given=test.given)
 
     @property
     def validation(self) -> Evidence:
@@ -163,6 +189,9 @@ def own_confidence(name: str, run: FinishedRun, method: str) -> Confidence:
 
 def confidence_of(name: str, run: FinishedRun) -> Confidence:
     """Return the confidences of a score by its name. Raise Unavailable where a run has none."""
+    imported = run.test.prediction.aux.get(f"{CONFIDENCE}{name}")
+    if imported is not None:
+        return np.asarray(imported, np.float64)
     if name in ADDED:
         return added_confidence(ADDED[name], run)
     if score := POST_HOC.get(name) or OWN.get(name):
@@ -183,7 +212,7 @@ def added_confidence(score: Added[Score], run: FinishedRun) -> Confidence:
         raise Unavailable(f"its predictions have no output {output}") from None
     except (Exception, SystemExit) as error:
         raise Unavailable(f"the score of {score.file.name} fails ({brief(error)})") from error
-    expected = (len(run.test.prediction.logits),)
+    expected = (run.test.num_samples,)
     if found.shape != expected:
         raise Unavailable(f"the score of {score.file.name} has shape {found.shape}, expected {expected}")
     if not np.isfinite(found).all():

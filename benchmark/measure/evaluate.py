@@ -28,16 +28,23 @@ Floats = NDArray[np.float64]
 class Classified:
     """Logits and labels, as the measures of a classifier read them."""
 
-    logits: Floats
+    logits: NDArray[np.floating]
     labels: NDArray[np.int64]
+    given: NDArray[np.floating] | None = None
+    """Probabilities as an imported run has them: through logits, some would tie or leave their bin."""
 
     @cached_property
     def error(self) -> NDArray[np.bool_]:
-        return np.asarray(self.logits.argmax(axis=1) != self.labels)
+        table = self.logits if self.given is None else self.given
+        return np.asarray(table.argmax(axis=1) != self.labels)
 
     @cached_property
-    def probability(self) -> Floats:
-        return metrics.largest_probability(self.logits)
+    def likelihoods(self) -> metrics.Likelihoods:
+        return metrics.likelihoods(self.logits, self.labels)
+
+    @cached_property
+    def probability(self) -> NDArray[np.floating]:
+        return self.likelihoods.largest_p if self.given is None else self.given.max(axis=1)
 
 
 @dataclass(frozen=True)
@@ -50,11 +57,32 @@ class Ranking:
 
     @cached_property
     def predicted(self) -> NDArray[np.int64]:
-        return np.asarray(self.evidence.prediction.logits.argmax(axis=1))
+        return predicted_classes(self.evidence)
 
     @cached_property
     def error(self) -> Floats:
+        """Return 1 where the prediction is wrong, else 0; in a task without classes, the loss from 0 to 1."""
+        if self.evidence.loss is not None:
+            return self.evidence.loss
         return np.asarray(self.predicted != self.evidence.labels, dtype=np.float64)
+
+    @cached_property
+    def is_right_or_wrong(self) -> bool:
+        """Tell whether every loss is 0 or 1."""
+        return bool(((self.error == 0) | (self.error == 1)).all())
+
+    @cached_property
+    def optimum(self) -> float:
+        """Return the AURC of a perfect ranking of the same losses."""
+        if self.is_right_or_wrong:
+            return metrics.optimal_aurc(int(self.error.sum()), len(self.error))
+        return metrics.aurc(-self.error, self.error)
+
+    @cached_property
+    def auroc(self) -> float | None:
+        """Return the AUROC of failures; None where there is only one kind, or losses between 0 and 1."""
+        found = metrics.failure_auroc(self.confidence, self.error) if self.is_right_or_wrong else np.nan
+        return None if np.isnan(found) else found
 
     @cached_property
     def expected(self) -> Floats | None:
@@ -82,25 +110,28 @@ class Ranking:
         return as_public_codes(self.name, self.confidence, self.evidence.prediction)
 
     @cached_property
-    def class_coverage(self) -> dict[str, list[float | None]]:
-        """Return the share kept of each class at a few coverages, by the coverage in per cent."""
-        labels, num_classes = self.evidence.labels, self.evidence.prediction.logits.shape[1]
+    def class_coverage(self) -> dict[str, list[float | None]] | None:
+        """Return the share kept of each class at a few coverages, by the coverage in per cent; None without classes."""
+        labels = self.evidence.labels
+        if not len(labels):
+            return None
+        num_classes = self.evidence.prediction.logits.shape[1] or int(max(labels.max(), self.predicted.max())) + 1
         found = {c: metrics.class_coverage(self.confidence, labels, num_classes, c / 100) for c in CLASS_COVERAGES}
         return {f"{c}": [None if np.isnan(x) else round(float(x), 6) for x in each] for c, each in found.items()}
 
 
 OF_CLASSIFIERS: dict[str, Callable[[Classified], float]] = {
     "accuracy": lambda c: float(1 - c.error.mean()),
-    "nll": lambda c: metrics.nll(c.logits, c.labels),
-    "brier": lambda c: metrics.brier(c.logits, c.labels),
+    "nll": lambda c: float(-c.likelihoods.label_log_p.mean()),
+    "brier": lambda c: float(c.likelihoods.squared_distance.mean()),
     "ece": lambda c: metrics.ece(c.probability, c.error),
 }
 OF_SCORES: dict[str, Callable[[Ranking], Any]] = {
     "risk": lambda r: metrics.curve(r.ranked),
     "aurc": lambda r: metrics.mean_risk(r.ranked),
-    "e_aurc": lambda r: metrics.mean_risk(r.ranked) - metrics.optimal_aurc(int(r.error.sum()), len(r.error)),
+    "e_aurc": lambda r: metrics.mean_risk(r.ranked) - r.optimum,
     "augrc": lambda r: metrics.mean_generalised_risk(r.ranked),
-    "auroc": lambda r: none_if_nan(metrics.failure_auroc(r.confidence, r.error)),
+    "auroc": lambda r: r.auroc,
     "top_ties": lambda r: metrics.top_ties(r.confidence),
     "expected_risk": lambda r: None if r.ranked_expected is None else metrics.curve(r.ranked_expected),
     "expected_aurc": lambda r: None if r.ranked_expected is None else metrics.mean_risk(r.ranked_expected),
@@ -115,14 +146,29 @@ def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> Measures:
     return Measures(
         measure_classifier(evidence),
         measure_scores(evidence, scores),
-        len(evidence.labels),
+        evidence.num_samples,
         oracle=None if evidence.posterior is None else measure_oracle(evidence.posterior, evidence.labels),
     )
 
 
 def measure_classifier(evidence: Evidence) -> ClassifierMeasures:
-    classified = Classified(np.asarray(evidence.prediction.logits, np.float64), np.asarray(evidence.labels))
+    """Return what can be measured without a score: of predicted classes the accuracy alone, of losses nothing."""
+    prediction, labels = evidence.prediction, np.asarray(evidence.labels)
+    if evidence.loss is not None:
+        return ClassifierMeasures()
+    if not evidence.has_logits:
+        return ClassifierMeasures(accuracy=float((predicted_classes(evidence) == labels).mean()))
+    classified = Classified(prediction.logits, labels, prediction.probabilities)
     return ClassifierMeasures(**{name: formula(classified) for name, formula in OF_CLASSIFIERS.items()})
+
+
+def predicted_classes(evidence: Evidence) -> NDArray[np.int64]:
+    """Return the predicted class of each sample; of equal probabilities, the first."""
+    if evidence.predicted is not None:
+        return evidence.predicted
+    prediction = evidence.prediction
+    table = prediction.logits if prediction.probabilities is None else prediction.probabilities
+    return np.asarray(table.argmax(axis=1))
 
 
 def measure_scores(evidence: Evidence, scores: Mapping[str, Confidence]) -> dict[str, ScoreMeasures]:
@@ -141,7 +187,3 @@ def measure_oracle(posterior: Floats, labels: NDArray[np.int64]) -> ScoreMeasure
     """Measure the Bayes class ranked by Bayes confidence: no method's expected risk is lower at any coverage."""
     bayes: Stored = Prediction(posterior)
     return measure_ranking(Ranking(ORACLE, posterior.max(axis=1), Evidence(bayes, labels, posterior)))
-
-
-def none_if_nan(value: float) -> float | None:
-    return None if np.isnan(value) else value

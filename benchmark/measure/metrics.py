@@ -5,7 +5,8 @@ for an error, or any expected error in [0, 1]. Ties are never broken by position
 loss, which is the expectation over random tie-breaking. Everything is a fraction; per cent appear only in print.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,19 @@ from scipy.stats import rankdata
 Array = NDArray[np.float64]
 
 CURVE_COVERAGES: Array = np.arange(201) / 200
+BLOCK = 2**18
+"""Numbers of a table that are worked on at a time: they stay in the processor's cache, and spare the memory."""
+
+
+def blocks(table: NDArray[np.floating]) -> Iterator[slice]:
+    """Yield the rows of a table in parts of a few megabytes."""
+    step = max(1, BLOCK // max(1, table.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(table), step))
+
+
+def by_rows(formula: Callable[[NDArray[np.floating]], ArrayLike], table: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the values of a formula that gives one for each row."""
+    return np.concatenate([np.asarray(formula(table[rows])) for rows in blocks(table)])
 
 
 def ranked_loss(confidence: ArrayLike, loss: ArrayLike) -> Array:
@@ -153,18 +167,41 @@ def sampling_variance(curve: Sequence[float], coverage: float, n: int) -> float:
     return max(0.0, spread) / (n * coverage)
 
 
+class Likelihoods(NamedTuple):
+    """What calibration and accuracy of probabilities are computed from, one value per sample."""
+
+    label_log_p: Array
+    """log p_y"""
+    squared_distance: Array
+    """Σ_j (p_j − 1[y=j])²"""
+    largest_p: Array
+    """max_j p_j"""
+
+
+def likelihoods(logits: ArrayLike, labels: ArrayLike) -> Likelihoods:
+    """Return the values of each sample, p the softmax of its logits, in one pass over them."""
+    u, y = np.asarray(logits), np.asarray(labels)
+    parts = [block_likelihoods(np.asarray(u[rows], np.float64), y[rows]) for rows in blocks(u)]
+    return Likelihoods(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def block_likelihoods(logits: Array, labels: NDArray[np.int64]) -> tuple[Array, Array, Array]:
+    own = np.arange(len(labels)), labels
+    log_p = log_softmax(logits, axis=1)
+    residual = np.exp(log_p)
+    largest = residual.max(axis=1)
+    residual[own] -= 1
+    return log_p[own], (residual**2).sum(axis=1), largest
+
+
 def nll(logits: ArrayLike, labels: ArrayLike) -> float:
     """Return the mean −log p_y."""
-    labels = np.asarray(labels)
-    return float(-log_softmax(np.asarray(logits, np.float64), axis=1)[np.arange(len(labels)), labels].mean())
+    return float(-likelihoods(logits, labels).label_log_p.mean())
 
 
 def brier(logits: ArrayLike, labels: ArrayLike) -> float:
     """Return the mean Σ_j (p_j − 1[y=j])², in [0, 2]."""
-    labels = np.asarray(labels)
-    residual = np.exp(log_softmax(np.asarray(logits, np.float64), axis=1))
-    residual[np.arange(len(labels)), labels] -= 1
-    return float((residual**2).sum(axis=1).mean())
+    return float(likelihoods(logits, labels).squared_distance.mean())
 
 
 def ece(probability: ArrayLike, error: ArrayLike, bins: int = 15) -> float:
@@ -172,11 +209,6 @@ def ece(probability: ArrayLike, error: ArrayLike, bins: int = 15) -> float:
     r, correct = np.asarray(probability, np.float64), 1 - np.asarray(error, np.float64)
     index = np.clip(np.ceil(bins * r).astype(np.int64) - 1, 0, bins - 1)
     return float(np.abs(np.bincount(index, correct - r, minlength=bins)).sum() / len(r))
-
-
-def largest_probability(logits: ArrayLike) -> Array:
-    """Return max_j p_j of each sample."""
-    return np.asarray(np.exp(log_softmax(np.asarray(logits, np.float64), axis=1)).max(axis=1))
 
 
 def top_ties(confidence: ArrayLike) -> float:

@@ -1,7 +1,8 @@
 """The output of a trained method on images, from which scores and metrics are computed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,15 @@ class Prediction(Generic[Array]):
     logits: Array
     features: Array | None = None
     aux: dict[str, Array] = field(default_factory=dict)
+    probabilities: Array | None = None
+    """Class probabilities as an imported run has them; its logits are their logarithms, which would break ties."""
 
 
 Stored = Prediction[Floats]
+
+
+CONFIDENCE = "confidence."
+"""Begins the names of further outputs that are confidences as an imported run has them."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,26 @@ class Evidence:
     """What is stored of a run on one split: prediction, labels, and the true posterior where it is known."""
 
     prediction: Stored
+    """Of an imported run without logits: a table of logits with no columns."""
     labels: NDArray[np.int64]
+    """Empty where an imported run has a loss instead of classes."""
     posterior: NDArray[np.float64] | None = None
-    ids: NDArray[np.int32] | None = None
-    """The position of each image in its split of the data set; None in files from before there were ids."""
+    ids: NDArray[Any] | None = None
+    """The position of each image in its split of the data set, or the names that an imported run has for its samples;
+    None in files from before there were ids."""
+    given: str = ""
+    """What an imported run has: logits, log_probabilities, probabilities, predicted or loss; empty if trained."""
+    predicted: NDArray[np.int64] | None = None
+    """The predicted classes of an imported run without logits."""
+    loss: NDArray[np.float64] | None = None
+    """The loss of each sample, from 0 to 1, of an imported run whose task has no classes."""
+    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Columns by which the samples of an imported run can be grouped."""
+
+    @property
+    def num_samples(self) -> int:
+        return len(self.prediction.logits)
+
+    @property
+    def has_logits(self) -> bool:
+        return self.prediction.logits.ndim == 2 and self.prediction.logits.shape[1] > 0

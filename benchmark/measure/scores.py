@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from benchmark.measure.prediction import Floats, Stored
+from benchmark.measure.metrics import by_rows
+from benchmark.measure.prediction import CONFIDENCE, Floats, Stored
 
 Confidence = NDArray[np.float64]
 
@@ -31,8 +32,8 @@ def single_softmax(outputs: Floats) -> NDArray[np.float32]:
 
 def as_public_codes(name: str, confidence: Confidence, prediction: Stored) -> NDArray[np.float32]:
     """Return the score in the precision in which the public codes rank it, softmax included."""
-    if name == "SR":
-        return np.asarray(single_softmax(prediction.logits).max(axis=1))
+    if name == "SR" and prediction.probabilities is None and f"{CONFIDENCE}{name}" not in prediction.aux:
+        return np.asarray(by_rows(lambda u: single_softmax(u).max(axis=1), prediction.logits), np.float32)
     if name == "abstention" and "abstain" in prediction.aux:
         outputs = np.column_stack([prediction.logits, prediction.aux["abstain"]])
         return np.asarray(-single_softmax(outputs)[:, -1])

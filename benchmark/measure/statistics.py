@@ -13,6 +13,8 @@ from scipy.stats import rankdata, ranksums, t, ttest_ind_from_stats
 LEVEL = 0.05
 LEAST_SEEDS = 5
 """Below this nothing is concluded from resampled seeds or a t interval: four seeds have 35 different draws."""
+DRAWS = 10_000
+"""How often test images are resampled."""
 NOISE_DECIMALS = 9
 """Values that differ only by the noise of floating-point sums are ties."""
 Array = NDArray[np.float64]
@@ -83,12 +85,14 @@ def signed_rank(a: Array, b: Array) -> Outcome:
     return Outcome(signed_rank_p(list(differences)), float(ranks[signs > 0].sum()), float((ranks * signs).sum()))
 
 
-TESTS = {
+OVER_SEEDS = {
     "exact": "two-sided Wilcoxon rank-sum test, exact",
     "ranksums": "two-sided Wilcoxon rank-sum test, normal approximation",
     "paired": "two-sided Wilcoxon signed-rank test over seeds, exact",
 }
-"""The tests by name, as a caption calls them."""
+"""The tests of runs by name, as a caption calls them."""
+TESTS = OVER_SEEDS | {"bootstrap": "two-sided paired bootstrap test over the same test images"}
+"""All tests: the last one is of test images, see `bootstrap.py`."""
 
 
 def run_test(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> Outcome | None:
@@ -106,6 +110,8 @@ def run_test(test: str, reference: Mapping[int, float], other: Mapping[int, floa
 
 def smallest_p_for(test: str, reference: Mapping[int, float], other: Mapping[int, float]) -> float:
     """Return the smallest p that the named test can reach with these runs."""
+    if test == "bootstrap":
+        return 2 / (1 + DRAWS)
     pairs = len(set(reference) & set(other))
     return smallest_p(pairs, pairs, test) if test == "paired" else smallest_p(len(reference), len(other), test)
 
@@ -209,14 +215,25 @@ def paired_difference(a: Array, b: Array) -> Difference:
     return Difference(float(difference.mean()), float(half_width), float(correlation), n)
 
 
-def bootstrap_ranks(values: Array, decimals: int, resamples: int, random: np.random.Generator) -> Array:
-    """Return average ranks (resamples, methods) of values (methods, seeds, rows); all methods share the drawn seeds."""
+def bootstrap_ranks(
+    values: Array, decimals: int, resamples: int, random: np.random.Generator, *, together: bool = True
+) -> Array:
+    """Return average ranks (resamples, methods) of values (methods, seeds, rows).
+
+    All methods share the drawn seeds where these are drawn together, as pairs are; else each has draws of its own.
+    """
+    groups = [values] if together else values[:, None]
+    means = np.concatenate([resampled_means(group, resamples, random) for group in groups], axis=1)
+    ranks = rankdata(np.round(means, decimals), method="min", axis=1)
+    return np.asarray(ranks.mean(axis=2), dtype=np.float64)
+
+
+def resampled_means(values: Array, resamples: int, random: np.random.Generator) -> Array:
+    """Return means (resamples, methods, rows) over seeds drawn with replacement, the same for all methods."""
     num_seeds = values.shape[1]
     drawn = random.integers(num_seeds, size=(resamples, num_seeds))
     shares = np.stack([np.bincount(draw, minlength=num_seeds) for draw in drawn]) / num_seeds
-    means = np.einsum("bs,msr->bmr", shares, values)
-    ranks = rankdata(np.round(means, decimals), method="min", axis=1)
-    return np.asarray(ranks.mean(axis=2), dtype=np.float64)
+    return np.asarray(np.einsum("bs,msr->bmr", shares, values))
 
 
 def probability_of_best(ranks: Array) -> Array:

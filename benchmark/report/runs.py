@@ -12,6 +12,7 @@ from benchmark.config.recipe import recipe_text
 from benchmark.measure.labels import name_at
 from benchmark.report.markup import Markup, details, join, plain_table, tag
 from benchmark.store.manifest import Manifest
+from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record
 from benchmark.tables.columns import Column
 
@@ -83,6 +84,7 @@ def origins_table(records: Sequence[Record]) -> Markup:
     origins = [record.provenance for record in records]
     facts: dict[str, Sequence[str | None]] = {
         "commit": [origin.commit for origin in origins],
+        "imported": [imported_text(origin) for origin in origins],
         "Python": [origin.python for origin in origins],
         "libraries": [settings_text(origin.libraries, " ") for origin in origins],
         "platform": [origin.platform for origin in origins],
@@ -94,6 +96,15 @@ def origins_table(records: Sequence[Record]) -> Markup:
     }
     rows = ([tag("dt", name), tag("dd", with_counts(values))] for name, values in facts.items() if any(values))
     return tag("dl", map(join, rows))
+
+
+def imported_text(origin: Provenance) -> str | None:
+    """Return where a run comes from that was made elsewhere."""
+    if origin.imported is None:
+        return None
+    changed = ", divided by their sums" if origin.imported.normalised else ""
+    given = origin.imported.given.replace("_", "-")
+    return f"{origin.imported.file}: {given}{changed}; SHA-256 {origin.imported.sha256[:16]}…"
 
 
 def recipe_facts(records: Sequence[Record]) -> dict[str, list[str | None]]:

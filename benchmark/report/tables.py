@@ -66,7 +66,8 @@ def cell_html(cell: Cell | None) -> Markup:
     if not cell.values:
         return tag("td", "diverged" if cell.diverged else f"{render.MISSING} {cell.missing}")
     mean = tag("b", cell.mean) if cell.best else tag("u", cell.mean) if cell.second else cell.mean
-    spread = tag("small", f"±{cell.std}") if len(cell.values) > 1 else ""
+    spread_text = f"±{cell.std}" if len(cell.values) > 1 else cell.interval_text
+    spread = tag("small", spread_text) if spread_text else ""
     missing = f" {cell.missing}" if cell.missing else ""
     p = None if isnan(cell.p) else f"p = {cell.p:.4f}"
     return tag("td", mean, spread, marker_html(cell), missing, title=p)

@@ -29,7 +29,9 @@ class Finished:
 
     @cached_property
     def validation(self) -> Evidence:
-        return self.read(PREDICTION_VAL, "it needs validation images, and the task has none (data.val = 0)")
+        return self.read(
+            PREDICTION_VAL, "it needs validation images, and the run has none (trained: data.val = 0; imported: no val)"
+        )
 
     @cached_property
     def train(self) -> Evidence:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from benchmark.base.errors import UserError
 from benchmark.base.files import Damaged
 from benchmark.base.names import canonical, is_plain
 from benchmark.measure.labels import labels_named
@@ -36,6 +37,8 @@ class ManifestEntry:
     """Why the task cannot have it."""
     modified: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Settings of the method that differ from the task file, by name: the value in the file and the value used."""
+    imported: bool = False
+    """Whether its runs were made elsewhere."""
 
     @property
     def column(self) -> tuple[str, float | None, int | None]:
@@ -86,6 +89,10 @@ class Manifest:
     """Of percentages; other measures change by as many."""
     transpose: bool = False
     """Whether each method is a row."""
+    intervals: bool = False
+    """Whether test images are resampled, to show how far the measures depend on them."""
+    paired: bool = True
+    """Whether runs of one seed are pairs across methods, as trained ones are."""
     remark: str = ""
     """What to know of the data."""
     published: str = ""
@@ -109,6 +116,21 @@ class Manifest:
         """Return the method of each label that is shown."""
         return {entry.label: entry.method for entry in self.entries}
 
+    @property
+    def has_imported(self) -> bool:
+        """Tell whether some of the runs that are shown were made elsewhere."""
+        return any(entry.imported for entry in self.entries)
+
+    @property
+    def is_of_single_runs(self) -> bool:
+        """Tell whether no method has more than one run, so that nothing can be said about seeds."""
+        return all(len(entry.seeds) <= 1 for entry in self.entries)
+
+    @property
+    def judged_by_images(self) -> bool:
+        """Tell whether its cells have intervals over test images, and are compared over these, not over seeds."""
+        return self.intervals and self.is_of_single_runs
+
 
 @dataclass(frozen=True)
 class TableSettings:
@@ -121,9 +143,15 @@ class TableSettings:
     ddof: int | None = None
     decimals: int | None = None
     transpose: bool | None = None
+    intervals: bool | None = None
 
     def applied_to(self, manifest: Manifest) -> Manifest:
         asked: dict[str, Any] = {name: value for name, value in vars(self).items() if value is not None}
+        if self.test == "paired" and not manifest.paired:
+            raise UserError(
+                f"--test paired: nothing says that runs of {manifest.task} with one seed are pairs; "
+                "import them again with --paired, or choose another test"
+            )
         return replace(manifest, **asked)
 
 
@@ -203,7 +231,8 @@ def needed_plugin(name: str, manifests: Iterable[Manifest], methods: Iterable[st
     known = set(methods)
     for manifest in manifests:
         owners = {entry.label: entry.method for entry in manifest.known_entries}
-        foreign = {label: owner for label, owner in owners.items() if owner not in known}
+        imported = {entry.label for entry in manifest.known_entries if entry.imported}
+        foreign = {label: owner for label, owner in owners.items() if owner not in known and label not in imported}
         for label in labels_named(canonical(name), foreign) if canonical(name) != "all" else ():
             return f"{foreign[label]}.py"
     return ""

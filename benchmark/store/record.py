@@ -8,62 +8,13 @@ from benchmark.base.errors import UserError
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.metrics import CURVE_COVERAGES
 from benchmark.measure.versions import OF_VERSION_1, MadeBy
+from benchmark.store.provenance import Provenance, plain_provenance, read_provenance
 
 VERSION = 2
-HOSTS = (", cpu,", ", mps,")
-"""Parts of the environment of a run whose tensors lay in the memory of its process."""
 Identity = Mapping[str, Any]
 """All that can change a result, as plain data: a job's id is its hash."""
 Plain = dict[str, Any]
 """The content of a file, before it is read and after it is written."""
-
-
-@dataclass(frozen=True)
-class Timed:
-    """Seconds that something took on a kind of device, by name of the part."""
-
-    device: str
-    seconds: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Branch:
-    """The shared warm-up that a training began with."""
-
-    job: str
-    epoch: int
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where, when and by what a run was made. What older records do not say is None or empty."""
-
-    commit: str | None = None
-    python: str | None = None
-    platform: str | None = None
-    libraries: Mapping[str, str] = field(default_factory=dict)
-    seconds: float | None = None
-    epochs_seconds: float = 0.0
-    environments: Sequence[str] = ()
-    """Machines and torch, one for each kind that had a part in it."""
-    codes: Sequence[str] | None = None
-    """Hashes of the code that decided its predictions."""
-    weights_kept: bool = False
-    undetermined_operators: Sequence[str] = ()
-    peak_bytes: int | None = None
-    ranks: int = 1
-    step_seconds: Timed | None = None
-    outside_seconds: Timed | None = None
-    branched_off: Branch | None = None
-
-    @property
-    def peak_on_gpu(self) -> int | None:
-        """Return the most memory that the tensors of a run took on a GPU at a time; None for a run without GPU.
-
-        There, older records give the memory of the whole process, which depends on the jobs it ran before.
-        """
-        on_host = any(host in environment for environment in self.environments for host in HOSTS)
-        return None if on_host else self.peak_bytes or None
 
 
 @dataclass(frozen=True)
@@ -106,7 +57,7 @@ class Record:
     """What a reader of the table must know of this run."""
     checksums: Mapping[str, str] | None = None
     """SHA-256 of the files beside it; None in records from before there were any."""
-    provenance: Provenance = Provenance()
+    provenance: Provenance = field(default_factory=Provenance)
     made_by: MadeBy = field(default_factory=MadeBy)
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why measures or scores are not known, by their names; not stored."""
@@ -115,6 +66,11 @@ class Record:
         """Return the measures of a score, be it the method's own or one that was asked for later."""
         found = self.measures.scores.get(name)
         return self.measures.further[name] if found is None else found
+
+    @property
+    def is_imported(self) -> bool:
+        """Tell whether its predictions were made elsewhere."""
+        return self.provenance.imported is not None
 
     @property
     def is_combined(self) -> bool:
@@ -217,18 +173,6 @@ def read_score(plain: Plain) -> ScoreMeasures:
     return ScoreMeasures(**known)
 
 
-def read_provenance(plain: Plain) -> Provenance:
-    known = {name: plain[name] for name in PROVENANCE if name in plain}
-    for name in ("step_seconds", "outside_seconds"):
-        if name in known:
-            seconds = dict(known[name])
-            known[name] = Timed(seconds.pop("device"), seconds)
-    if "branched_off" in known:
-        known["branched_off"] = Branch(**known["branched_off"])
-    return Provenance(**known)
-
-
-PROVENANCE = [each.name for each in fields(Provenance)]
 OF_CLASSIFIERS = [each.name for each in fields(ClassifierMeasures)]
 OF_SCORES = [each.name for each in fields(ScoreMeasures)]
 
@@ -282,16 +226,3 @@ def plain_measures(measures: Measures, images: str = "num_test") -> Plain:
 def known_values(measures: ClassifierMeasures | ScoreMeasures) -> Plain:
     """Return the fields with a value, and those that have none in a run without errors."""
     return {name: value for name, value in vars(measures).items() if value is not None or name == "auroc"}
-
-
-def plain_provenance(provenance: Provenance) -> Plain:
-    plain = {name: value for name, value in vars(provenance).items() if value != getattr(UNKNOWN, name)}
-    for name in ("step_seconds", "outside_seconds"):
-        if name in plain:
-            plain[name] = {"device": plain[name].device, **plain[name].seconds}
-    if provenance.branched_off:
-        plain["branched_off"] = vars(provenance.branched_off)
-    return {"commit": provenance.commit, "weights_kept": provenance.weights_kept, **plain}
-
-
-UNKNOWN = Provenance()

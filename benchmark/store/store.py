@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmark.base.files import (
     BLANK,
     Damaged,
@@ -28,8 +26,9 @@ from benchmark.base.files import (
     write_sealed,
 )
 from benchmark.base.names import is_plain
-from benchmark.measure.prediction import Evidence, Prediction
+from benchmark.measure.prediction import Evidence
 from benchmark.store.manifest import FOREIGN, Manifest, checked_names, plain_manifest, read_manifest
+from benchmark.store.prediction_file import packed, unpacked
 from benchmark.store.record import Record, is_older_record, plain_record, read_record
 
 RECORD, HISTORY, ERROR, LOG = "record.json", "history.csv", "error.txt", "log.txt"
@@ -175,15 +174,9 @@ class Store:
 
     def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
         """Write a prediction with its labels, and return the SHA-256 of the file."""
-        prediction = evidence.prediction
-        optional = {"features": prediction.features, "posterior": evidence.posterior, "ids": evidence.ids}
-        arrays = {"labels": evidence.labels, "logits": prediction.logits.astype(np.float32)}
-        arrays |= {key: value for key, value in optional.items() if value is not None}
-        arrays |= {f"aux.{key}": value for key, value in prediction.aux.items()}
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        write_atomically(self.root / folder / name, buffer.getvalue())
-        return hashlib.sha256(buffer.getvalue()).hexdigest()
+        content = packed(evidence)
+        write_atomically(self.root / folder / name, content)
+        return hashlib.sha256(content).hexdigest()
 
     def read_prediction(self, folder: Path, name: str = PREDICTION, sha256: str | None = None) -> Evidence:
         """Return a prediction. Raise Damaged where its checksum is not this one, by default that of the record."""
@@ -196,13 +189,7 @@ class Store:
             raise Damaged(f"'{self.find(folder, name)}': {why}") from None
         if content is None:
             raise FileNotFoundError(f"{folder / name}: there is no such prediction")
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored}
-            for array in arrays.values():
-                array.setflags(write=False)  # several scores read it, also those of users' own files
-            aux = {key.removeprefix("aux."): arrays[key] for key in arrays if key.startswith("aux.")}
-            prediction = Prediction(arrays["logits"], arrays.get("features"), aux)
-            return Evidence(prediction, arrays["labels"], arrays.get("posterior"), arrays.get("ids"))
+        return unpacked(content)
 
     def read_checked(self, folder: Path, name: str, sha256: str | None) -> bytes | None:
         """Return the content of a file, or None without one: predictions may be removed to save room."""

@@ -6,6 +6,7 @@ from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.build import build_tables
 from benchmark.tables.columns import Column
+from benchmark.tables.intervals import with_draws
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.modified import open_table, with_note
 from benchmark.tables.render.latex import with_labels
@@ -34,6 +35,7 @@ class Assembled:
 def assemble(manifest: Manifest, store: Store) -> Assembled:
     """Return all tables and sheets of a task."""
     manifest, columns = open_table(manifest, store)
+    columns = with_draws(manifest, columns, store)
     return assemble_parts(manifest, columns, build_tables(manifest, columns), [], manifest.name)
 
 

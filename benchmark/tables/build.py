@@ -13,7 +13,7 @@ from benchmark.store.manifest import Manifest, with_every_run
 from benchmark.store.record import Record
 from benchmark.tables.captions import KEPT, caption, is_provisional, table_notes, test_notes
 from benchmark.tables.columns import Column, abbreviate, column_notes, run_notes, split_by_coverage
-from benchmark.tables.markers import mark
+from benchmark.tables.markers import mark, test_of
 from benchmark.tables.model import Cell, Cells, Row, Table, Value
 
 
@@ -142,11 +142,12 @@ def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: Manifest) -> 
 
     A cell without a run, finished or still to come, is left out.
     """
-    filled = {(row.label, column.name): fill_cell(row, column, manifest.ddof) for row in rows for column in columns}
+    drawn = manifest.judged_by_images
+    filled = {(row.label, c.name): fill_cell(row, c, manifest.ddof, drawn=drawn) for row in rows for c in columns}
     all_cells = {key: cell for key, cell in filled.items() if cell is not None}
     judged = {column.name for column in columns if not column.is_oracle}
     cells = {key: cell for key, cell in all_cells.items() if key[1] in judged}
-    cells = mark(cells, rows, manifest.reference, manifest.test, manifest.holm)
+    cells = mark(cells, rows, manifest.reference, test_of(manifest), manifest.holm)
     for row in rows:
         for group in manifest.groups or [judged]:
             line = {name: cell for name in group if (cell := cells.get((row.label, name))) and cell.values}
@@ -154,14 +155,16 @@ def fill(rows: Sequence[Row], columns: Sequence[Column], manifest: Manifest) -> 
     return all_cells | cells
 
 
-def fill_cell(row: Row, column: Column, ddof: int = 0) -> Cell | None:
-    """Return the cell of a row and a column; None where no run is there or still to come."""
+def fill_cell(row: Row, column: Column, ddof: int = 0, *, drawn: bool = False) -> Cell | None:
+    """Return the cell of a row and a column, with its draws if asked; None where no run is there or still to come."""
     part = column.at(row.coverage)
     values = run_values(row, part)
     unfinished = part.wanted > len(part.records) + len(part.diverged) and not part.reason
     if not values and not part.diverged and not unfinished:
         return None
-    return Cell(values, part.wanted, row.decimals, diverged=len(part.diverged), ddof=ddof)
+    draws = part.draws.get(row.key) if drawn else None
+    scaled = None if draws is None else draws * row.scale
+    return Cell(values, part.wanted, row.decimals, diverged=len(part.diverged), ddof=ddof, draws=scaled)
 
 
 def run_values(row: Row, column: Column) -> dict[int, float]:

@@ -4,16 +4,21 @@ import re
 from collections.abc import Sequence
 
 from benchmark.base.units import counted
-from benchmark.measure.statistics import LEVEL, TESTS, seeds_needed, smallest_p_for
+from benchmark.measure.statistics import DRAWS, LEVEL, TESTS, seeds_needed, smallest_p_for
 from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column, split_by_coverage
-from benchmark.tables.markers import FAMILIES, compared_keys, family_sizes, reachable_p
+from benchmark.tables.markers import FAMILIES, compared_keys, family_sizes, reachable_p, test_of
 from benchmark.tables.model import Cells
 
 KEPT = {
     "percentile_risk": " Kept are all at or above a percentile of the float32 confidence, as in the public codes: on "
     "ties more than the coverage says (next table)."
 }
+
+INTERVAL = (
+    f"[{1 - LEVEL:.0%} interval over test images: {DRAWS:,} bootstrap draws, stratified by class where there are "
+    "classes]"
+)
 
 
 def caption(manifest: Manifest, cells: Cells, kept: str = "") -> str:
@@ -26,15 +31,28 @@ def caption(manifest: Manifest, cells: Cells, kept: str = "") -> str:
     best += ", second underlined" if "second" in manifest.shows else ""
     kind = {0: "population", 1: "sample"}[manifest.ddof]
     text = f"mean±std over {seeds} ({kind} std, ddof {manifest.ddof}). {best}"
+    if manifest.judged_by_images:
+        text = f"one run of each method, {INTERVAL}. {best}"
     if "markers" not in manifest.shows:
         return f"{text}.{kept}"
     corrected = f", Holm-corrected over {FAMILIES[manifest.holm]}" if manifest.holm else ""
-    effect = "; the test ignores this, and with positive correlation it is conservative"
     return (
-        f"{text}; •/◦: {manifest.reference} is significantly better/worse ({TESTS[manifest.test]}, level "
-        f"{LEVEL:g}{corrected}).{kept} Runs of one seed share initialisation, batches and warm-up across methods"
-        f"{', so they are paired' if manifest.test == 'paired' else effect}."
+        f"{text}; •/◦: {manifest.reference} is significantly better/worse ({TESTS[test_of(manifest)]}, level "
+        f"{LEVEL:g}{corrected}).{kept}{seeds_sentence(manifest)}"
     )
+
+
+def seeds_sentence(manifest: Manifest) -> str:
+    """Return what runs of one seed have in common, as far as that is known, and what the test makes of it."""
+    if manifest.judged_by_images:
+        return " Markers hold for these runs; other trainings of the same methods may differ more."
+    if manifest.has_imported and not manifest.paired:
+        return ""
+    effect = "; the test ignores this, and with positive correlation it is conservative"
+    effect = ", so they are paired" if manifest.test == "paired" else effect
+    if manifest.has_imported:
+        return f" Runs of one seed belong together, as those say who brought them{effect}."
+    return f" Runs of one seed share initialisation, batches and warm-up across methods{effect}."
 
 
 def split_caption(caption: str) -> tuple[str, str]:
@@ -48,7 +66,7 @@ def test_notes(manifest: Manifest, columns: Sequence[Column], cells: Cells) -> l
     """Return notes on the smallest p that this many runs can reach, and on how many seeds a marker needs."""
     if "markers" not in manifest.shows:
         return []
-    reference, test = manifest.reference, manifest.test
+    reference, test = manifest.reference, test_of(manifest)
     names = [column.name for column in columns if column.records]
     if reference not in names:
         if any(name.startswith(f"{reference}@") for name in names):
@@ -64,9 +82,11 @@ def test_notes(manifest: Manifest, columns: Sequence[Column], cells: Cells) -> l
         ours, theirs = cells[key[0], reference].by_seed, cells[key].by_seed
         p, pairs = smallest_p_for(test, ours, theirs), len(set(ours) & set(theirs))
         against = counted(pairs, "pair") if test == "paired" else f"{len(ours)} against {len(theirs)}"
+        against = f"{DRAWS:,} draws" if test == "bootstrap" else against
         times = f", corrected for {counted(sizes[key], 'comparison')} {reachable[key]:.4f}" if manifest.holm else ""
-        needed = f"; no marker is possible before {seeds_needed(test, sizes[key])} seeds"
-        notes.append(f"Smallest attainable p, {against}: {p:.4f}{times}{needed if reachable[key] >= LEVEL else ''}.")
+        possible = reachable[key] < LEVEL
+        needed = "" if possible else f"; no marker is possible before {seeds_needed(test, sizes[key])} seeds"
+        notes.append(f"Smallest attainable p, {against}: {p:.4f}{times}{needed}.")
     return list(dict.fromkeys(notes))
 
 

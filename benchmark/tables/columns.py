@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmark.measure.evaluate import ORACLE
 from benchmark.measure.labels import name_at
@@ -15,6 +16,12 @@ from benchmark.store.record import Record
 from benchmark.store.stale import stale_reasons
 from benchmark.store.store import Store, folder_of
 
+LACKING = {
+    "predicted": "imported as predicted classes with a confidence, so there is no NLL, Brier score or ECE",
+    "loss": "imported as a loss with a confidence, so there is no accuracy, NLL, Brier score or ECE; "
+    "the risk is the mean loss of what is kept",
+}
+"""Why measures are missing, by what a run was imported with."""
 DAMAGED = "its record is damaged and left out; the command that made it makes it again"
 
 
@@ -42,6 +49,10 @@ class Column:
     """Seeds whose record is damaged."""
     modified: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Settings of the method that differ from the task file, by name: the value in the file and the value used."""
+    draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
+    """The measures in resampled test images, by name, where the table has intervals."""
+    undrawn: str = ""
+    """Why there are no draws."""
     parts: "tuple[Column, ...]" = ()
     """For a method with one training per coverage: a column for each. Each fills its own row."""
 
@@ -157,8 +168,8 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
     """Return the notes on whole columns: why one is empty, where its runs come from, and the facts that they report."""
     names_by_reason: dict[str, list[str]] = {}
     for column in columns:
-        if column.reason:
-            names_by_reason.setdefault(column.reason, []).append(column.name)
+        for reason in filter(None, (column.reason, column.undrawn, lacking(column))):
+            names_by_reason.setdefault(reason, []).append(column.name)
     notes = [f"{abbreviate(names)}: {reason}." for reason, names in names_by_reason.items()]
     for column in columns:
         if column.parts and column.published:
@@ -172,6 +183,14 @@ def column_notes(columns: Sequence[Column]) -> list[str]:
             notes.append(f"{column.name}: its {' and '.join(parts)} came from a plugin.")
     notes += images_notes(columns)
     return notes + [note for column in split_by_coverage(columns) if (note := facts_note(column))]
+
+
+def lacking(column: Column) -> str:
+    """Return why an imported run has no measures of its probabilities; empty where it has them."""
+    origin = column.records[0].provenance.imported if column.published and column.records else None
+    if origin is None or origin.given not in LACKING:
+        return ""
+    return LACKING[origin.given]
 
 
 def images_notes(columns: Sequence[Column]) -> list[str]:

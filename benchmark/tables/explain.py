@@ -7,12 +7,14 @@ from tabulate import tabulate
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import match_name
-from benchmark.measure.statistics import LEVEL, TESTS, run_test, smallest_p_for
+from benchmark.measure.bootstrap import interval
+from benchmark.measure.statistics import LEVEL, TESTS, smallest_p_for
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.build import fill, risk_rows
 from benchmark.tables.columns import Column
-from benchmark.tables.markers import FAMILIES
+from benchmark.tables.intervals import with_draws
+from benchmark.tables.markers import FAMILIES, compare_cells, test_of
 from benchmark.tables.model import Cell, Row
 from benchmark.tables.modified import open_table
 
@@ -22,6 +24,8 @@ def explain(manifest: Manifest, method: str, coverage: float, store: Store) -> s
     if coverage not in manifest.coverages:
         manifest = replace(manifest, coverages=(coverage,))
     manifest, all_columns = open_table(manifest, store)
+    if manifest.judged_by_images:
+        all_columns = with_draws(manifest, all_columns, store)
     columns = [column for column in all_columns if not column.is_oracle]
     by_name = {column.name: column for column in columns}
     name = match_name(method, by_name, f"column of {manifest.name}:")
@@ -45,31 +49,39 @@ def explain(manifest: Manifest, method: str, coverage: float, store: Store) -> s
 
 def runs_text(column: Column, row: Row, cell: Cell) -> str:
     part = column.at(row.coverage)
-    commits = {record.seed: record.provenance.commit or "unknown" for record in part.records}
+    origins = {record.seed: record.provenance.origin for record in part.records}
     jobs = {record.seed: record.job for record in part.records}
-    lines = [[seed, f"{value:.6f}", jobs[seed], commits[seed]] for seed, value in cell.by_seed.items()]
+    lines = [[seed, f"{value:.6f}", jobs[seed], origins[seed]] for seed, value in cell.by_seed.items()]
     values = np.asarray(cell.values)
     spread = f", sample std {values.std(ddof=1):.4f}" if len(values) > 1 else ""
     score = f" read with {part.score}" if part.score else ""
     score += f" after epoch {part.epoch} (at_epochs in the record)" if part.epoch else ""
-    heading = f"{column.name}{score}: {cell.mean}±{cell.std} {cell.missing}".rstrip()
-    grid = tabulate(lines, ["seed", "risk (%)", "job", "commit"], tablefmt="simple", disable_numparse=True)
+    shown = cell.interval_text or f"±{cell.std}"
+    heading = f"{column.name}{score}: {cell.mean}{shown} {cell.missing}".rstrip()
+    grid = tabulate(lines, ["seed", "risk (%)", "job", "made by"], tablefmt="simple", disable_numparse=True)
     return f"{heading} (mean {values.mean():.6f}, population std {values.std():.6f}{spread})\n{grid}"
 
 
 def test_text(manifest: Manifest, name: str, cell: Cell, against: Cell) -> str:
     """Describe the test: its name, its statistic, its p and the verdict."""
-    outcome = run_test(manifest.test, against.by_seed, cell.by_seed)
-    reference = manifest.reference
+    test, reference = test_of(manifest), manifest.reference
+    outcome = compare_cells(test, against, cell)
     if outcome is None:
-        return "The two methods have no seed in common: no comparison."
-    statistic = f"rank sum of {reference} among both"
-    if manifest.test == "paired":
-        statistic = f"sum of the ranks of the pairs in which {reference} is lower"
-    smallest = smallest_p_for(manifest.test, against.by_seed, cell.by_seed)
+        common = "test images that can be resampled" if test == "bootstrap" else "seed"
+        return f"The two methods have no {common} in common: no comparison."
+    statistic = f"statistic W = {outcome.statistic:g} (rank sum of {reference} among both)"
+    if test == "paired":
+        pairs = f"sum of the ranks of the pairs in which {reference} is lower"
+        statistic = f"statistic W = {outcome.statistic:g} ({pairs})"
+    if test == "bootstrap":
+        low, high = interval(cell.draws - against.draws)  # type: ignore[operator]
+        statistic = (
+            f"{name} minus {reference}: {outcome.statistic:.4f} on average over the draws [{low:.4f}, {high:.4f}]"
+        )
+    smallest = smallest_p_for(test, against.by_seed, cell.by_seed)
     lines = [
-        f"{reference} against {name}: {TESTS[manifest.test]}",
-        f"statistic W = {outcome.statistic:g} ({statistic}), p = {outcome.p:.6f}, smallest attainable p {smallest:.6f}",
+        f"{reference} against {name}: {TESTS[test]}",
+        f"{statistic}, p = {outcome.p:.6f}, smallest attainable p {smallest:.6f}",
     ]
     if manifest.holm:
         lines.append(f"corrected by Holm over {FAMILIES[manifest.holm]}: p = {cell.corrected_p:.6f}")

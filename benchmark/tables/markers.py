@@ -4,12 +4,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isnan, nan
 
+from benchmark.measure.bootstrap import bootstrap_test
 from benchmark.measure.statistics import LEVEL, Outcome, holm, run_test, smallest_p_for
-from benchmark.tables.model import Cells, Row
+from benchmark.store.manifest import Manifest
+from benchmark.tables.model import Cell, Cells, Row
 
 FAMILIES = {"row": "the columns of a row", "column": "the rows of a column", "table": "the whole table"}
 """What Holm's correction may cover, in the words of a caption."""
 Key = tuple[str, str]
+
+
+def test_of(manifest: Manifest) -> str:
+    """Return the test behind the markers of a table: over seeds, or over test images where there is one run of each."""
+    return "bootstrap" if manifest.judged_by_images else manifest.test
 
 
 def mark(cells: Cells, rows: Sequence[Row], reference: str, test: str, family: str) -> Cells:
@@ -22,10 +29,17 @@ def run_tests(cells: Cells, reference: str, test: str) -> dict[Key, Outcome]:
     outcomes = {}
     for key, cell in cells.items():
         ours = cells.get((key[0], reference))
-        outcome = run_test(test, ours.by_seed, cell.by_seed) if ours and key[1] != reference else None
+        outcome = compare_cells(test, ours, cell) if ours and key[1] != reference else None
         if outcome is not None:
             outcomes[key] = outcome
     return outcomes
+
+
+def compare_cells(test: str, ours: Cell, theirs: Cell) -> Outcome | None:
+    """Test the reference against another cell: by their runs, or by their values in resampled test images."""
+    if test != "bootstrap":
+        return run_test(test, ours.by_seed, theirs.by_seed)
+    return None if ours.draws is None or theirs.draws is None else bootstrap_test(ours.draws, theirs.draws)
 
 
 def judge(

@@ -7,7 +7,9 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from benchmark.measure.bootstrap import interval
 from benchmark.store.record import Record
 
 Value = Callable[[Record, str], float | None]
@@ -25,6 +27,11 @@ class Row:
     """In per cent, of a row of selective risks."""
     measure: str = "risk"
     """Its name in records."""
+
+    @property
+    def key(self) -> str:
+        """Return its name among measures of a run: `aurc`, `risk@90`."""
+        return self.measure if self.coverage is None else f"{self.measure}@{self.coverage:g}"
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,20 @@ class Cell:
     """Runs without a value because their training diverged."""
     ddof: int = 0
     """The standard deviation divides by n − ddof."""
+    draws: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    """The value in resampled test images, where the table has intervals over these."""
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Return the ends of the interval over test images, where there is one."""
+        return None if self.draws is None or not len(self.draws) else interval(self.draws)
+
+    @property
+    def interval_text(self) -> str:
+        if self.interval is None or np.isnan(self.interval).any():
+            return ""
+        low, high = self.interval
+        return f" [{low:.{self.decimals}f}, {high:.{self.decimals}f}]"
 
     @cached_property
     def values(self) -> tuple[float, ...]:

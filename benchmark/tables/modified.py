@@ -28,7 +28,7 @@ def modified_text(manifest: Manifest, columns: Sequence[Column]) -> str:
     A difference that only some columns have starts with their names.
     """
     begun = [column for column in split_by_coverage(columns) if column.records or column.diverged]
-    trained = [column for column in begun if column.published and not column.is_oracle]
+    trained = [column for column in begun if column.published and not column.is_oracle and not is_imported(column)]
     task, standard = manifest.task, manifest.standard
     if not standard and task in task_names():  # older manifests do not keep the recipe
         standard = recipe_of(load_task(task))
@@ -40,6 +40,11 @@ def modified_text(manifest: Manifest, columns: Sequence[Column]) -> str:
     apart = [f"{abbreviate(names)}: {line}" for line, names in names_by_line.items() if len(names) < len(trained)]
     own = [f"{column.name}: {line}" for column in trained for line in map(change_text, column.modified.items())]
     return f"Modified: {'; '.join([*shared, *apart, *own])}." if names_by_line or own else ""
+
+
+def is_imported(column: Column) -> bool:
+    """Tell whether its runs were made elsewhere: no task file says how."""
+    return any(record.is_imported for record in column.records)
 
 
 def recipe_lines(standard: Mapping[str, Any], manifest: Manifest, column: Column) -> Iterator[str]:

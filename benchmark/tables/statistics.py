@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 
 import numpy as np
@@ -23,6 +23,7 @@ from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
 from benchmark.tables.build import average_ranks, complete_columns, fill, risk_rows, run_values, wins_ties_losses
 from benchmark.tables.columns import Column, split_by_coverage
+from benchmark.tables.interval_sheets import interval_sheets
 from benchmark.tables.markers import compared_keys, family_sizes, judge, reachable_p, run_tests
 from benchmark.tables.model import Cell, Cells, Row, Sheet
 
@@ -47,18 +48,21 @@ def build_statistics(manifest: Manifest, columns: Sequence[Column]) -> list[Shee
     names = [column.name for column in judged]
     others = [name for name in names if name != manifest.reference]
     sheets: list[Sheet | None] = []
-    if others and len(others) < len(names):
-        sheets += [corrected_sheet(manifest, rows, others, cells), *pair_sheets(manifest, rows, others, cells)]
+    if others and len(others) < len(names) and not manifest.judged_by_images:
+        sheets.append(corrected_sheet(manifest, rows, others, cells))
+        sheets += pair_sheets(manifest, rows, others, cells) if manifest.paired else []
     sheets += [ranks_sheet(manifest, rows, names, cells), variance_sheet(manifest, rows, judged)]
-    sheets += [gain_sheet(manifest, split_by_coverage(judged))]
+    sheets.append(gain_sheet(manifest, split_by_coverage(judged)) if manifest.paired else None)
+    sheets += interval_sheets(manifest, judged)
     return [sheet for sheet in sheets if sheet is not None]
 
 
 def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
     """Return a sheet with w/t/l of each column for each test and correction, or how many seeds a marker needs."""
     reference, numbers, texts = manifest.reference, [], {name: [name] for name in names}
+    ways = [way for way in WAYS if manifest.paired or way[1] != "paired"]
     outcomes = {test: run_tests(cells, reference, test) for test in ("exact", "paired")}
-    for _, test, family in WAYS:
+    for _, test, family in ways:
         marked = judge(cells, outcomes[test], rows, reference, test, family)
         keys = compared_keys(marked)
         sizes, reachable = family_sizes(keys, family), reachable_p(marked, keys, reference, test, family)
@@ -69,13 +73,14 @@ def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str
             needed = f"needs {seeds_needed(test, max((sizes[key] for key in own), default=1))} seeds" if own else "–"
             texts[name].append(counts if possible else needed)
             numbers.append({"column": name, "test": test, "holm": family, "w/t/l": counts, "possible": possible})
+    pairs = ", and by the exact signed-rank test over seeds" if manifest.paired else ""
     return Sheet(
         "corrected",
         f"What is left of the differences on {manifest.title}: how often {reference} is significantly better / not "
         f"different / worse (level {LEVEL:g}), by the exact rank-sum test as it is, with Holm's correction over the "
-        "columns of a row, the rows of a column or the whole table, and by the exact signed-rank test over seeds. "
+        f"columns of a row, the rows of a column or the whole table{pairs}. "
         "'Needs n seeds': with fewer no marker is possible, whatever the values.",
-        ("method", *(heading for heading, _, _ in WAYS)),
+        ("method", *(heading for heading, _, _ in ways)),
         tuple(tuple(line) for line in texts.values()),
         numbers=tuple(numbers),
     )
@@ -132,8 +137,13 @@ class DrawnRanks:
     """(draws, names); None where the seeds are too few to resample."""
 
 
-def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> DrawnRanks | None:
-    """Resample the seeds and rank the columns in each draw; None where fewer than two columns or two seeds are left."""
+def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells, *, paired: bool = True) -> DrawnRanks | None:
+    """Resample the seeds and rank the columns in each draw; None where fewer than two columns or two seeds are left.
+
+    Where seeds are no pairs, their names mean nothing: they are counted, and drawn for each column by itself.
+    """
+    if not paired:
+        cells = {key: replace(cell, by_seed=dict(enumerate(cell.values))) for key, cell in cells.items()}
     seeds_of = {}
     for name in complete_columns(rows, names, cells):
         seeds_of[name] = frozenset.intersection(*(frozenset(cells[row.label, name].by_seed) for row in rows))
@@ -148,13 +158,13 @@ def draw_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Drawn
         return DrawnRanks(ranked, short, seeds, None)
     values = [cells[row.label, name].by_seed[seed] for name in ranked for seed in seeds for row in rows]
     cube = np.array(values).reshape(len(ranked), len(seeds), len(rows))
-    ranks = bootstrap_ranks(cube, rows[0].decimals, RESAMPLES, np.random.default_rng(0))
+    ranks = bootstrap_ranks(cube, rows[0].decimals, RESAMPLES, np.random.default_rng(0), together=paired)
     return DrawnRanks(ranked, short, seeds, ranks)
 
 
 def ranks_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet | None:
     """Return a sheet with the average ranks and, with enough seeds, how far they depend on the seeds."""
-    drawn = draw_ranks(rows, names, cells)
+    drawn = draw_ranks(rows, names, cells, paired=manifest.paired)
     if drawn is None:
         return None
     seeds, ranks = len(drawn.seeds), drawn.ranks
@@ -168,9 +178,10 @@ def ranks_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
         f"few to draw from (it takes {LEAST_SEEDS})."
     )
     if ranks is not None:
+        alike = "the same for all methods" if manifest.paired else "for each method by itself"
         caption = (
             f"How far the average ranks on {manifest.title} depend on the seeds: {RESAMPLES:,} times {seeds} "
-            "seeds were drawn with replacement, the same for all methods. Equal printed means share the smaller rank. "
+            f"seeds were drawn with replacement, {alike}. Equal printed means share the smaller rank. "
             "P(best): share of draws with the lowest average rank."
         )
         notes.insert(0, "With few seeds the draws show less than there is: five seeds have 126 different draws.")
@@ -183,10 +194,10 @@ def ranks_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
     return Sheet("ranks", caption, heading, tuple(lines), tuple(notes), tuple(numbers))
 
 
-def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Column]) -> Sheet:
-    """Return a sheet with the standard deviation over seeds beside the one over test sets."""
+def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Column]) -> Sheet | None:
+    """Return a sheet with the standard deviation over seeds beside the one over test sets; of errors, not of losses."""
     numbers, lines = [], []
-    for column in columns:
+    for column in (column for column in columns if not has_losses(column)):
         line = [column.name]
         for row in rows:
             part, values = column.at(row.coverage), run_values(row, column)
@@ -201,6 +212,8 @@ def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Co
             line.append(f"{'–' if isnan(seeds) else f'{seeds:.2f}'} / {tests:.2f}")
             numbers.append({"column": column.name, "row": row.label, "seed_std": seeds, "test_std": tests})
         lines.append(tuple(line))
+    if columns and not lines:
+        return None
     return Sheet(
         "variance",
         f"Where the noise on {manifest.title} comes from: standard deviation of the risk, in points, over seeds "
@@ -210,6 +223,12 @@ def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Co
         tuple(lines),
         numbers=tuple(numbers),
     )
+
+
+def has_losses(column: Column) -> bool:
+    """Tell whether its runs have losses between 0 and 1 in the place of errors."""
+    origin = column.records[0].provenance.imported
+    return origin is not None and origin.given == "loss"
 
 
 def test_variance(record: Record, score: str, row: Row) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmark.data.devices import used_memory
 from benchmark.jobs.job import Job
-from benchmark.store.record import Branch, Provenance, Timed
+from benchmark.store.provenance import Branch, Provenance, Timed
 from benchmark.train.provenance import codes_of, environment
 from benchmark.train.trainer import Trainer
 

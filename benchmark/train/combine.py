@@ -11,7 +11,8 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.plan import members_of
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence
-from benchmark.store.record import Provenance, Record
+from benchmark.store.provenance import Provenance
+from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION_VAL, Store, at_epoch
 from benchmark.train.predict import empty_record, refuse_collapsed, refuse_malformed, with_result
 from benchmark.train.provenance import codes_of, provenance

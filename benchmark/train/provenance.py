@@ -14,7 +14,7 @@ import torch
 from benchmark.base.program import FROM_WHEEL, ROOT
 from benchmark.data.devices import describe, has_streams, model_of
 from benchmark.jobs.job import Job
-from benchmark.store.record import Provenance
+from benchmark.store.provenance import Provenance
 from benchmark.store.store import Store
 
 LIBRARIES = ("numpy", "scipy", "timm", "torch", "torchvision")

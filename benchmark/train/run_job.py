@@ -18,8 +18,9 @@ from benchmark.data.preprocessing import DIGITS
 from benchmark.interface import Derived
 from benchmark.jobs.job import Job, Methods, own_parts
 from benchmark.store.curves import curve_checksum
+from benchmark.store.provenance import Timed
 from benchmark.store.read_only import ReadOnlyStore
-from benchmark.store.record import Pixels, Record, Timed
+from benchmark.store.record import Pixels, Record
 from benchmark.store.store import HISTORY, Store, snapshot_name
 from benchmark.train.accounting import Accounting
 from benchmark.train.bound import measure_bound

@@ -20,7 +20,7 @@ from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.plan import Planner, label_owners, resolve_config
 from benchmark.jobs.suite import Entry
 from benchmark.measure.metrics import aurc
-from benchmark.store.record import Provenance
+from benchmark.store.provenance import Provenance
 from benchmark.store.stale import torch_of
 from benchmark.store.store import PREDICTION_VAL, Store, folder_of
 from benchmark.tune.ledger import Settings, Trial, settings_text

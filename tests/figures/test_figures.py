@@ -25,7 +25,8 @@ from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasur
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.statistics import smallest_p
 from benchmark.store.manifest import Manifest, ManifestEntry
-from benchmark.store.record import Provenance, Record
+from benchmark.store.provenance import Provenance
+from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, Store, folder_of
 from benchmark.tables import looks
 from benchmark.tables.columns import Column

@@ -22,7 +22,8 @@ from benchmark.report.matrix import aurc_values, pairwise
 from benchmark.report.plot import ticks
 from benchmark.report.update import update_report
 from benchmark.store.manifest import ManifestEntry
-from benchmark.store.record import Provenance, Record, Timed, plain_record
+from benchmark.store.provenance import Provenance, Timed
+from benchmark.store.record import Record, plain_record
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.assemble import assemble
 from benchmark.tables.looks import look_of

@@ -18,7 +18,8 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_warmups
 from benchmark.store.curves import read_curve
-from benchmark.store.record import Provenance, Record
+from benchmark.store.provenance import Provenance
+from benchmark.store.record import Record
 from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
 from benchmark.train.pulse import Interrupted
 from benchmark.train.run_job import Context, run_job

@@ -307,7 +307,7 @@ def test_a_hash_changes_with_what_a_formula_calls_and_with_nothing_else(
         of_scores = set(OF_SCORES)
         assert changed("evaluate", "ORACLE, posterior.max(axis=1)", "ORACLE, posterior.min(axis=1)") == of_scores
         assert changed(
-            "evaluate", "np.asarray(evidence.prediction.logits, np.float64)", "evidence.prediction.logits"
+            "evaluate", "Classified(prediction.logits, labels, ", "Classified(prediction.logits, labels + 1, "
         ) == (set(OF_CLASSIFIERS))
         assert changed("metrics", "def curve(ranked: Array) -> Sequence[float]", "def curve(ranked)") == set()
         assert changed("evaluate", "CLASS_COVERAGES = (90,", "CLASS_COVERAGES = (95,") == {"class_coverage"}

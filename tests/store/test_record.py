@@ -12,15 +12,8 @@ from benchmark.base.errors import UserError
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.versions import MadeBy
 from benchmark.store.manifest import Manifest, ManifestEntry, TableSettings, plain_manifest, read_manifest
-from benchmark.store.record import (
-    Branch,
-    Pixels,
-    Provenance,
-    Record,
-    Timed,
-    plain_record,
-    read_record,
-)
+from benchmark.store.provenance import Branch, Imported, Provenance, Timed
+from benchmark.store.record import Pixels, Record, plain_record, read_record
 from benchmark.store.store import Store
 from tests.conftest import ROOT, run_here
 
@@ -31,13 +24,15 @@ FULL = Record(
     "toy", "ours", "0123", 3, {"config": {"weight": 0.5}, "needs": ["a"]}, "Ours", MEASURES, 170, {2: MEASURES}, None,
     None, Pixels([0.1], [0.2]), {"gamma": 1.0}, {"temperature": 1.5}, ["a note"], {"prediction.npz": "0" * 64},
     Provenance("abc", "3.11", "Linux", {"torch": "2.9"}, 5.0, 4.0, ["here"], ["c0de"], True, ["scatter"], 1024, 2,
-               Timed("cpu", {"own": 0.1}), Timed("cpu", {"later": 0.2}), Branch("base", 2)),
+               Timed("cpu", {"own": 0.1}), Timed("cpu", {"later": 0.2}), Branch("base", 2),
+               Imported("a-0.npz", "0" * 64, "logits", True)),
     MadeBy({"aurc": "1"}, {"SR": "2"}),
 )  # fmt: skip
-ENTRY = ManifestEntry("Ours", "ours", "0123", (0, 1), "c0de", 90.0, 3, "why", {"weight": [0.5, 1.0]})
+ENTRY = ManifestEntry("Ours", "ours", "0123", (0, 1), "c0de", 90.0, 3, "why", {"weight": [0.5, 1.0]}, True)
 SHOWN = Manifest(
     "toy", "toy", "Toy", (100.0, 90.0), "Ours", "SR", "2.9", (ENTRY,), {"epochs": 3}, "paired", "row", "percentile",
-    ("margin",), ("Ours",), (("Ours",),), ("markers",), 1, 3, True, "part of it", "t1", {"Ours": 5}, {"Ours": "other"},
+    ("margin",), ("Ours",), (("Ours",),), ("markers",), 1, 3, True, True, False, "part of it", "t1", {"Ours": 5},
+    {"Ours": "other"},
     (replace(ENTRY, job="4567"),),
 )  # fmt: skip
 

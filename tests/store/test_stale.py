@@ -12,7 +12,8 @@ import methods
 from benchmark.base.source_code import code_hash, essence
 from benchmark.jobs.code_version import CORE, DECIDING, INDIFFERENT, core_hash, deciding_files, suite_hash
 from benchmark.jobs.same_code import SAME_CODE
-from benchmark.store.record import Provenance, Record
+from benchmark.store.provenance import Provenance
+from benchmark.store.record import Record
 from benchmark.store.stale import installed_torch, stale_reasons
 from benchmark.store.store import STALE_RECORD, Store
 from benchmark.train.run_job import Context, run_job

@@ -15,7 +15,8 @@ from benchmark.base.files import BLANK, write_sealed
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import made_by_now
-from benchmark.store.record import Provenance, Record
+from benchmark.store.provenance import Provenance
+from benchmark.store.record import Record
 from benchmark.store.store import RECORD, Store, folder_of
 from benchmark.tables import render
 from benchmark.tables.build import select

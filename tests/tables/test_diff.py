@@ -9,7 +9,8 @@ import pytest
 
 from benchmark.store.manifest import ManifestEntry
 from benchmark.store.measuring import made_by_now
-from benchmark.store.record import Provenance, Record, plain_record
+from benchmark.store.provenance import Provenance
+from benchmark.store.record import Record, plain_record
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.diff import compare_folders
 from tests.conftest import run_here

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.base.errors import UserError
-from benchmark.store.record import Provenance
+from benchmark.store.provenance import Provenance
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.explain import explain
 from tests.conftest import run_here, tables_of

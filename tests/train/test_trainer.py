@@ -19,7 +19,7 @@ from benchmark.interface import Batch, Method, Progress, Step, Validation
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.plan import plan
 from benchmark.measure.prediction import Prediction
-from benchmark.store.record import Provenance
+from benchmark.store.provenance import Provenance
 from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, PREDICTION, Store
 from benchmark.train.run_job import Context, run_job
 from benchmark.train.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain

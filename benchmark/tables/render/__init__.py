@@ -79,7 +79,7 @@ def pipes(shown: Grid) -> str:
 
 def markdown_cell(cell: Cell) -> str:
     mean = f"**{cell.mean}**" if cell.best else f"<u>{cell.mean}</u>" if cell.second else cell.mean
-    spread = f"±{cell.std}" if len(cell.values) > 1 else ""
+    spread = f"±{cell.std}" if len(cell.values) > 1 else cell.interval_text
     return " ".join(filter(None, [mean + spread, {"better": "•", "worse": "◦"}.get(cell.verdict, ""), cell.missing]))
 
 
@@ -117,6 +117,7 @@ def cell_lines(table: Table) -> list[dict[str, Any]]:
             "reference_is": cell.verdict if cell.values else "",
             "p": cell.p,
             "p_holm": cell.corrected_p,
+            **({} if cell.interval is None else dict(zip(("low", "high"), cell.interval, strict=True))),
         }
         for row in table.rows
         for column in table.columns

@@ -202,6 +202,6 @@ def escape(text: str) -> str:
 
 def cell_text(cell: Cell) -> str:
     mean = rf"\textbf{{{cell.mean}}}" if cell.best else rf"\underline{{{cell.mean}}}" if cell.second else cell.mean
-    spread = rf"$\pm${cell.std}" if len(cell.values) > 1 else ""
+    spread = rf"$\pm${cell.std}" if len(cell.values) > 1 else cell.interval_text
     marker = {"better": r"\,$\bullet$", "worse": r"\,$\circ$"}.get(cell.verdict, "")
     return mean + spread + marker + (f" {cell.missing}" if cell.missing else "")

@@ -1,0 +1,76 @@
+"""Define the file of a prediction: which arrays it has. One place knows their names."""
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.measure.prediction import Evidence, Floats, Prediction
+
+AUX, GROUP = "aux.", "group."
+"""Begin the names of further outputs, and of columns that group the samples."""
+Arrays = dict[str, NDArray[Any]]
+
+
+def packed(evidence: Evidence) -> memoryview:
+    """Return the content of the file of a prediction: equal predictions give equal bytes."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays_of(evidence))  # type: ignore[arg-type]
+    return buffer.getbuffer()
+
+
+def arrays_of(evidence: Evidence) -> Arrays:
+    """Return the arrays by name; what is empty is left out. Imported numbers keep their precision."""
+    prediction = evidence.prediction
+    optional = {
+        "features": prediction.features,
+        "posterior": evidence.posterior,
+        "ids": evidence.ids,
+        "predicted": evidence.predicted,
+        "loss": evidence.loss,
+    }
+    arrays: Arrays = {"labels": evidence.labels}
+    if not evidence.given:
+        arrays["logits"] = prediction.logits.astype(np.float32)
+    elif prediction.probabilities is not None:
+        arrays["probabilities"] = prediction.probabilities
+    else:
+        arrays["logits"] = prediction.logits
+    arrays |= {name: value for name, value in optional.items() if value is not None}
+    arrays |= {f"{AUX}{name}": value for name, value in prediction.aux.items()}
+    arrays |= {f"{GROUP}{name}": value for name, value in evidence.groups.items()}
+    return arrays | ({"given": np.array(evidence.given)} if evidence.given else {})
+
+
+def unpacked(content: bytes | memoryview) -> Evidence:
+    """Return the prediction in the content of a file. Nothing may write to its arrays: several scores read them."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored}
+    for array in arrays.values():
+        array.setflags(write=False)
+    probabilities = arrays.get("probabilities")
+    logits = arrays["logits"] if probabilities is None else logarithms(probabilities)
+    prediction = Prediction(logits, arrays.get("features"), with_prefix(arrays, AUX), probabilities)
+    return Evidence(
+        prediction,
+        arrays["labels"],
+        arrays.get("posterior"),
+        arrays.get("ids"),
+        given=str(arrays.get("given", "")),
+        predicted=arrays.get("predicted"),
+        loss=arrays.get("loss"),
+        groups=with_prefix(arrays, GROUP),
+    )
+
+
+def with_prefix(arrays: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def logarithms(probabilities: Floats) -> Floats:
+    """Return log p in the same precision; 0 counts as the smallest normal float32, so that nothing is infinite."""
+    logits = np.maximum(probabilities, np.finfo(np.float32).tiny, dtype=probabilities.dtype)
+    np.log(logits, out=logits)
+    logits.setflags(write=False)
+    return logits
