@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from benchmark.library.names import tasks as tasks
     from benchmark.library.results import load_results as load_results
     from benchmark.library.run import run as run
+    from benchmark.library.score import score as score
 
 MODULES = ("metrics", "scores")
 FUNCTIONS = {
@@ -25,10 +26,11 @@ FUNCTIONS = {
     "load_results": "benchmark.library.results",
     "methods": "benchmark.library.names",
     "run": "benchmark.library.run",
+    "score": "benchmark.library.score",
     "tasks": "benchmark.library.names",
 }
 """By public name, the module that has it."""
-__all__ = ["JobsFailed", "UserError", "compare", "load_results", "methods", "metrics", "run", "scores", "tasks"]
+__all__ = sorted([*FUNCTIONS, *MODULES])
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ COMMANDS = (
     "run",
     "prepare",
     "list",
+    "score",
     "tables",
     "measure",
     "figures",

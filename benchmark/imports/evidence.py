@@ -1,0 +1,110 @@
+"""Turn what a run brings into what the suite stores and measures."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.base.errors import UserError
+from benchmark.imports.fields import KINDS, named
+from benchmark.measure.catalogue import OWN, POST_HOC, Predicted, Unavailable, confidence_of
+from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
+from benchmark.measure.scores import Confidence
+from benchmark.store.prediction_file import logarithms
+
+Fields = Mapping[str, NDArray[Any]]
+SR = "SR"
+UNNAMED = "confidence"
+"""What a confidence without a name of its own is called."""
+FLOOR = float(np.log(np.finfo(np.float32).tiny))
+"""The logarithm that stands for that of 0."""
+
+
+def evidence_of(fields: Fields, *, normalise: bool = False, order: NDArray[np.int64] | None = None) -> Evidence:
+    """Return the prediction in the fields of one part, which were checked; `order` sorts its samples."""
+    if order is not None:
+        fields = {name: array[order] for name, array in fields.items()}
+    given = next((kind for kind in KINDS if kind in fields), "predicted")
+    n = len(next(iter(fields.values())))
+    predicted, loss = fields.get("predicted"), fields.get("loss")
+    return Evidence(
+        prediction_of(fields, given, n, normalise),
+        np.asarray(fields["labels"], np.int64) if "labels" in fields else np.zeros(0, np.int64),
+        None if "posterior" not in fields else np.asarray(fields["posterior"], np.float64),
+        None if "ids" not in fields else np.asarray(fields["ids"]),
+        given=given,
+        predicted=None if predicted is None else np.asarray(predicted, np.int64),
+        loss=None if loss is None else np.asarray(loss, np.float64),
+        groups={name: np.asarray(fields[field]) for name, field in named(fields, "group").items()},
+    )
+
+
+def prediction_of(fields: Fields, given: str, n: int, normalise: bool) -> Prediction[NDArray[np.floating]]:
+    confidences = {name: fields[field] for name, field in named(fields, "confidence").items()}
+    if "confidence" in fields:
+        confidences[UNNAMED] = fields["confidence"]
+    aux: dict[str, NDArray[np.floating]] = {}
+    aux |= {f"{CONFIDENCE}{name}": np.asarray(array, np.float64) for name, array in confidences.items()}
+    aux |= {name: floats(fields[field]) for name, field in named(fields, "output").items()}
+    features = floats(fields["features"]) if "features" in fields else None
+    if given == "probabilities":
+        p = floats(fields["probabilities"])
+        p = (p / p.sum(axis=1, keepdims=True, dtype=np.float64)).astype(p.dtype) if normalise else p
+        return Prediction(logarithms(p), features, aux, p)
+    if given == "log_probabilities":
+        return Prediction(np.maximum(floats(fields[given]), FLOOR), features, aux)
+    logits = floats(fields["logits"]) if given == "logits" else np.zeros((n, 0), np.float32)
+    return Prediction(logits, features, aux)
+
+
+def floats(array: NDArray[Any]) -> NDArray[np.floating]:
+    """Return numbers in their own precision: float64 or float32, in which float16 is exact."""
+    kind = np.float32 if array.dtype in (np.float16, np.float32) else np.float64
+    return np.ascontiguousarray(array, dtype=kind)
+
+
+def score_names(evidence: Evidence, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the confidences that become columns, the method's own first: those named, or all that a run brings."""
+    if wanted:
+        return tuple(wanted)
+    brought = [name.removeprefix(CONFIDENCE) for name in evidence.prediction.aux if name.startswith(CONFIDENCE)]
+    names = [SR] if evidence.has_logits else []
+    names += [name for name in brought if name != UNNAMED]
+    names += [name for name in OWN if is_available(name, evidence)]
+    return tuple(dict.fromkeys(([UNNAMED] if UNNAMED in brought else []) + names))
+
+
+def is_available(name: str, evidence: Evidence) -> bool:
+    try:
+        confidence_of(name, Predicted(evidence))
+    except Unavailable:
+        return False
+    return True
+
+
+def confidences(evidence: Evidence, names: Sequence[str], where: str) -> dict[str, Confidence]:
+    """Return the confidences by name; refuse one that cannot be had."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = confidence_of(name, Predicted(evidence))
+        except Unavailable as why:
+            raise UserError(f"{where}: no score '{name}': {why}") from None
+    return found
+
+
+def check_score_names(evidence: Evidence, where: str) -> None:
+    """Refuse a confidence with the name of a score that the suite computes from what the run brings."""
+    for name in POST_HOC if evidence.has_logits else ():
+        if f"{CONFIDENCE}{name}" in evidence.prediction.aux:
+            computed = f"the suite computes {name} from the {evidence.given}"
+            raise UserError(f"{where}: confidence.{name}: {computed}; leave it out, or give it another name")
+
+
+def zero_labels(evidence: Evidence) -> int:
+    """Return how many samples have a true class of probability 0, which counts as the smallest number."""
+    p = evidence.prediction.probabilities
+    if p is None:
+        return 0
+    return int((p[np.arange(len(evidence.labels)), evidence.labels] == 0).sum())

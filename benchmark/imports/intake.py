@@ -1,0 +1,177 @@
+"""Check all runs that a user brings, then store those that are new. Nothing is written before all are checked."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.base.errors import UserError
+from benchmark.base.names import canonical
+from benchmark.imports.checks import Allowed, check_part
+from benchmark.imports.evidence import check_score_names, confidences, evidence_of, score_names
+from benchmark.imports.fields import SET, TEST, TRAIN, VAL, ImportedRun, known_fields, parts_of
+from benchmark.imports.keep import Parts, Place, file_checksums, is_stored, make_record, store_run
+from benchmark.imports.together import ANOTHER_TASK, Samples, check_seeds, order_like, permuted_classes, samples_of
+from benchmark.measure.catalogue import Unavailable
+from benchmark.measure.prediction import Evidence
+from benchmark.store.finished import Finished
+from benchmark.store.manifest import Manifest
+from benchmark.store.record import Record
+from benchmark.store.store import Store, folder_of
+
+MOST_LETTERS = 80
+Fields = Mapping[str, NDArray[Any]]
+AllParts = Mapping[str, Fields]
+"""The fields of a run by part."""
+
+
+@dataclass(frozen=True)
+class CheckedRun:
+    """A run, or one evaluation set of it, that can be stored."""
+
+    run: ImportedRun
+    place: Place
+    of_set: str
+    """The evaluation set; empty for the test samples."""
+    scores: tuple[str, ...]
+    order: NDArray[np.int64] | None
+    """Puts its samples into the order of the first run; None where they stand in it."""
+    warnings: tuple[str, ...] = ()
+    stored: Record | None = None
+    """The record of a run that is there with the same content."""
+
+    def parts(self, allowed: Allowed, loaded: AllParts | None = None) -> Parts:
+        """Return what is stored and measured, of arrays that are loaded, or read once more."""
+        parts = parts_to_store(loaded or all_parts(self.run), self.of_set)
+        orders = {TEST: self.order}
+        return {
+            part: evidence_of(fields, normalise=allowed.normalise, order=orders.get(part))
+            for part, fields in parts.items()
+        }
+
+    def record(self, parts: Parts, allowed: Allowed) -> Record:
+        normalised = allowed.normalise and parts[TEST].given == "probabilities"
+        return make_record(self.run, self.place, parts, self.scores, normalised=normalised)
+
+
+@dataclass
+class Intake:
+    """The runs of one command on their way into a results folder, or only to be measured, where there is no folder."""
+
+    task: str
+    allowed: Allowed
+    store: Store | None = None
+    replace: bool = False
+    manifests: Mapping[str, Manifest] = field(default_factory=dict)
+    """What the folder shows already, by task."""
+    first: dict[str, Samples] = field(default_factory=dict)
+    """By task, the samples that all its runs must have."""
+
+    def check(self, runs: Sequence[ImportedRun], show: Callable[[Any], Any] = iter) -> list[CheckedRun]:
+        """Return what can be stored; refuse the first mistake of any run."""
+        check_seeds(runs)
+        for label in dict.fromkeys(run.method for run in runs):
+            self.check_label(label, [run.method for run in runs])
+        return [checked for run in show(runs) for checked in self.check_run(run)]
+
+    def check_label(self, label: str, beside: Sequence[str]) -> None:
+        """Refuse the name of a method that cannot be told from another."""
+        if not label.strip() or not label.isprintable() or len(label) > MOST_LETTERS:
+            raise UserError(f"method '{label}': expected a name of 1 to {MOST_LETTERS} letters, digits and signs")
+        alike = [other for other in beside if other != label and canonical(other) == canonical(label)]
+        shown = self.manifests[self.task].entries if self.task in self.manifests else ()
+        alike += [
+            e.label for e in shown if canonical(e.label) == canonical(label) and not (e.imported and e.label == label)
+        ]
+        if alike:
+            raise UserError(
+                f"method '{label}': a method of this table is called '{alike[0]}' already; give it another name"
+            )
+
+    def check_run(self, run: ImportedRun) -> Iterator[CheckedRun]:
+        """Yield the run and each of its evaluation sets, checked."""
+        loaded = all_parts(run)
+        sets = [part.removeprefix(f"{SET}.") for part in loaded if part.startswith(f"{SET}.")]
+        for of_set in ("", *sets):
+            where = f"{run.file}, set {of_set}" if of_set else run.file
+            fields = parts_to_store(loaded, of_set)
+            for part in fields:
+                check_part(fields[part], part, f"{where}, {part}" if part else where, self.allowed)
+            checked = self.checked_samples(run, of_set, fields[TEST], where)
+            yield self.with_stored(checked, loaded)
+
+    def checked_samples(self, run: ImportedRun, of_set: str, fields: Fields, where: str) -> CheckedRun:
+        """Compare the samples of a run with those of the others, and find its scores."""
+        task = f"{self.task}-{of_set}" if of_set else self.task
+        evidence = evidence_of(fields, normalise=self.allowed.normalise)
+        samples = samples_of(evidence, where)
+        if task not in self.first:
+            self.first[task] = self.stored_samples(task) or samples
+        order = None if samples is self.first[task] else order_like(samples, self.first[task])
+        check_score_names(evidence, where)
+        scores = score_names(evidence, run.scores)
+        confidences(evidence, [name for name in scores if name in run.scores], where)
+        warnings = tuple(permuted_classes(evidence, where))
+        return CheckedRun(run, Place(task, run.method), of_set, scores, order, warnings)
+
+    def stored_samples(self, task: str) -> Samples | None:
+        """Return the samples of the first run of a task that is there; None where the task is new."""
+        manifest = self.manifests.get(task)
+        if manifest is None or self.store is None:
+            return None
+        for entry in manifest.known_entries:
+            for seed in entry.seeds:
+                folder = folder_of(task, entry.method, entry.job, seed)
+                test = read_test(folder, self.store) if self.store.has_record(folder) else None
+                if test is not None:
+                    return samples_of(test, f"{entry.label} of {task}")
+        if all(entry.imported for entry in manifest.known_entries):
+            return None  # an import was killed before its first run
+        raise UserError(
+            f"the task {task} in '{self.store.root}' has no finished run with predictions, so nothing shows that the "
+            f"samples are the same; {ANOTHER_TASK}"
+        )
+
+    def with_stored(self, checked: CheckedRun, loaded: AllParts) -> CheckedRun:
+        """Add the record of a run that is there. Refuse one with other content, unless it is to be replaced."""
+        folder = checked.place.folder(checked.run.seed)
+        record = self.store.read_record(folder) if self.store else None
+        if record is None:
+            return checked
+        if is_stored(record, file_checksums(checked.parts(self.allowed, loaded)), checked.scores):
+            return replace(checked, stored=record)
+        if not self.replace:
+            raise UserError(
+                f"{checked.run.file}: {checked.place.label} with seed {checked.run.seed} is in the task "
+                f"{checked.place.task} already, with other content; add --replace to replace it"
+            )
+        return checked
+
+    def keep(self, checked: CheckedRun) -> Record:
+        """Measure a run, and store it where there is a folder. What is stored already stays as it is."""
+        if checked.stored is not None:
+            return checked.stored
+        parts = checked.parts(self.allowed)
+        record = checked.record(parts, self.allowed)
+        if self.store is not None:
+            store_run(record, parts, checked.place.folder(checked.run.seed), self.store)
+        return record
+
+
+def read_test(folder: Any, store: Store) -> Evidence | None:
+    try:
+        return Finished(folder, store).test
+    except Unavailable:
+        return None
+
+
+def all_parts(run: ImportedRun) -> AllParts:
+    return parts_of(known_fields(run.load(), run.file))
+
+
+def parts_to_store(parts: AllParts, of_set: str) -> dict[str, Fields]:
+    """Return the fields of the test samples, or of an evaluation set in their place, with those of val and train."""
+    chosen = parts[f"{SET}.{of_set}" if of_set else TEST]
+    return {TEST: chosen, **{part: parts[part] for part in (VAL, TRAIN) if part in parts}}

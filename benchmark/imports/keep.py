@@ -1,0 +1,120 @@
+"""Store imported runs in a results folder: predictions, records and a manifest, as those of trained runs."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmark.base.errors import UserError
+from benchmark.imports.evidence import confidences, zero_labels
+from benchmark.imports.fields import TEST, TRAIN, VAL, ImportedRun
+from benchmark.measure.evaluate import measure
+from benchmark.measure.prediction import Evidence
+from benchmark.store.manifest import Manifest, ManifestEntry
+from benchmark.store.measuring import made_by_now
+from benchmark.store.prediction_file import packed
+from benchmark.store.provenance import Imported, Provenance
+from benchmark.store.record import Record
+from benchmark.store.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, RECORD, Store, folder_of
+
+FILES = {TEST: PREDICTION, VAL: PREDICTION_VAL, TRAIN: PREDICTION_TRAIN}
+COVERAGES = (100.0, 95.0, 90.0, 85.0, 80.0, 75.0, 70.0, 60.0, 50.0, 40.0, 30.0, 20.0, 10.0)
+"""Rows of a table of imported runs, as the paper has them."""
+Parts = Mapping[str, Evidence]
+"""By part: test samples (empty name), val and train."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is stored: the task, the method as a folder, and the id of its job."""
+
+    task: str
+    label: str
+
+    @property
+    def method(self) -> str:
+        """Return the name of its folder. No file of methods/ has one that begins like this."""
+        return f"imported-{re.sub(r'[^a-zA-Z0-9.+-]+', '_', self.label)}"
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return {"imported": self.label}
+
+    @property
+    def job(self) -> str:
+        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def folder(self, seed: int) -> Path:
+        return folder_of(self.task, self.method, self.job, seed)
+
+    def entry(self, seeds: Sequence[int]) -> ManifestEntry:
+        return ManifestEntry(self.label, self.method, self.job, tuple(sorted(seeds)), imported=True)
+
+
+def file_checksums(parts: Parts) -> dict[str, str]:
+    """Return the SHA-256 that the files of a run have, or will have."""
+    return {FILES[part]: hashlib.sha256(packed(evidence)).hexdigest() for part, evidence in parts.items()}
+
+
+def is_stored(record: Record | None, checksums: Mapping[str, str], scores: Sequence[str]) -> bool:
+    """Tell whether a record is that of a run with this content."""
+    return record is not None and record.checksums == checksums and list(record.measures.scores) == list(scores)
+
+
+def make_record(run: ImportedRun, place: Place, parts: Parts, scores: Sequence[str], *, normalised: bool) -> Record:
+    """Return the record of an imported run, without checksums."""
+    evidence = parts[TEST]
+    record = Record(
+        place.task,
+        place.method,
+        place.job,
+        run.seed,
+        place.identity,
+        label=place.label,
+        measures=measure(evidence, confidences(evidence, scores, run.file)),
+        num_train=parts[TRAIN].num_samples if TRAIN in parts else None,
+        notes=tuple(zero_notes(evidence)),
+        provenance=Provenance(imported=Imported(run.file, run.sha256(), evidence.given, normalised)),
+    )
+    return replace(record, made_by=made_by_now(record))
+
+
+def zero_notes(evidence: Evidence) -> list[str]:
+    count = zero_labels(evidence)
+    share = f"{count:,} of {evidence.num_samples:,} test samples"
+    return (
+        [f"{share} have probability 0 for their class, for which the NLL counts 87 each and not infinity"]
+        if count
+        else []
+    )
+
+
+def store_run(record: Record, parts: Parts, folder: Path, store: Store) -> None:
+    """Write the files of a run, the record last. One that is there is removed first: a record has its own files."""
+    with ExitStack() as stack:
+        if not stack.enter_context(store.claim(folder)):
+            raise UserError(f"'{store.root / folder}': another process works on it; try again when it is done")
+        (store.root / folder / RECORD).unlink(missing_ok=True)
+        checksums = {FILES[part]: store.write_prediction(folder, FILES[part], each) for part, each in parts.items()}
+        for name in set(FILES.values()) - set(checksums):
+            (store.root / folder / name).unlink(missing_ok=True)
+        store.write_record(folder, replace(record, checksums=checksums))
+
+
+def extended(
+    before: Manifest | None, places: Mapping[Place, Sequence[int]], task: str, title: str, *, paired: bool
+) -> Manifest:
+    """Return the manifest of a task with further imported runs. What it showed, it still shows."""
+    manifest = before or Manifest(task, task, title or task, COVERAGES, next(iter(places)).label)
+    entries = {entry.key: entry for entry in manifest.entries}
+    for place, seeds in places.items():
+        entry = place.entry(seeds)
+        entries[entry.key] = entries.get(entry.key, entry).with_seeds(seeds)
+    whole = replace(manifest, entries=tuple(entries.values()), paired=paired and (before is None or before.paired))
+    alone = all(entry.imported for entry in whole.entries)
+    intervals = whole.is_of_single_runs if alone else whole.intervals
+    return replace(whole, title=title or whole.title, intervals=intervals)

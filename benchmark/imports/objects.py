@@ -1,0 +1,100 @@
+"""Take predictions from a program: arrays, tensors, lists, frames, a Trainer's output, an estimator with its data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmark.base.errors import UserError
+from benchmark.base.limits import shown
+from benchmark.imports.fields import field_name
+
+Array = NDArray[Any]
+NESTED = {"confidence": "confidence.", "outputs": "output.", "groups": "group.", "val": "val.", "train": "train."}
+"""Arguments that hold several fields by name, and how the names of these begin."""
+
+
+def flat_fields(arguments: Mapping[str, Any]) -> dict[str, Array]:
+    """Return arrays by the names of their fields, of arguments some of which are mappings."""
+    found: dict[str, Array] = {}
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if name == "sets":
+            for of_set, fields in mapping(value, name).items():
+                found |= {f"set.{of_set}.{each}": array for each, array in flat_fields(mapping(fields, of_set)).items()}
+        elif name in NESTED and (isinstance(value, Mapping) or name != "confidence"):
+            inner = flat_fields(value) if name in ("val", "train") else mapping(value, name)
+            found |= {f"{NESTED[name]}{each}": as_numpy(array, f"{name} {each}") for each, array in inner.items()}
+        else:
+            found[field_name(name, "score")] = as_numpy(value, name)
+    return found
+
+
+def mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UserError(f"{name}: expected arrays by name, e.g. {{'NAME': array}}, got {shown(value)}")
+    return value
+
+
+def as_numpy(value: Any, name: str) -> Array:
+    """Return an array in its own precision, of what has one: numpy, pandas, torch on any device, lists."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()
+    try:
+        array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
+    except (ValueError, TypeError):
+        raise UserError(f"{name}: expected rows of one length, got rows of several") from None
+    if array.dtype == object:
+        return from_objects(array, name)
+    return np.asarray(array)
+
+
+def from_objects(array: Array, name: str) -> Array:
+    """Return text or numbers that are Python objects each; a missing value counts as NaN."""
+    if array.ndim == 1 and all(isinstance(value, str) for value in array):
+        return array.astype(str)
+    try:
+        return np.array([np.nan if value is None else value for value in array.ravel()], np.float64).reshape(
+            array.shape
+        )
+    except (TypeError, ValueError):
+        raise UserError(f"{name}: expected numbers, got {shown(array.flat[0])}") from None
+
+
+def is_trainer_output(value: Any) -> bool:
+    """Tell whether a value is what `Trainer.predict` of Hugging Face returns."""
+    return hasattr(value, "predictions") and hasattr(value, "label_ids")
+
+
+def trainer_fields(output: Any) -> dict[str, Any]:
+    """Return logits and labels; a model with several outputs has its logits first."""
+    predictions = output.predictions
+    return {"logits": predictions[0] if isinstance(predictions, tuple) else predictions, "labels": output.label_ids}
+
+
+def estimator_fields(estimator: Any, samples: Any, labels: Any) -> dict[str, Array]:
+    """Return what an estimator of scikit-learn says of samples: its probabilities, or its decision values as logits."""
+    if samples is None or labels is None:
+        raise UserError("estimator: expected X and y too: the samples, and their true classes")
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        raise UserError(
+            f"estimator: expected a fitted classifier with classes_, got {type(estimator).__name__}; call .fit first"
+        )
+    classes, y = np.asarray(classes), np.asarray(labels)
+    unknown = ~np.isin(y, classes)
+    if unknown.any():
+        raise UserError(f"y: expected classes that the estimator was fitted on, got {shown(y[unknown][0])}")
+    numbers = np.searchsorted(classes, y)
+    if hasattr(estimator, "predict_proba"):
+        return {"probabilities": np.asarray(estimator.predict_proba(samples)), "labels": numbers}
+    if not hasattr(estimator, "decision_function"):
+        raise UserError(
+            f"estimator: expected predict_proba or decision_function, and {type(estimator).__name__} has neither"
+        )
+    values = np.asarray(estimator.decision_function(samples), np.float64)
+    logits = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
+    return {"logits": logits, "labels": numbers}

@@ -1,0 +1,276 @@
+"""Bring in predictions that were made elsewhere: check them, measure them, and store them beside trained runs."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+from tqdm import tqdm
+
+from benchmark.base.errors import UserError
+from benchmark.base.files import say
+from benchmark.base.names import is_plain
+from benchmark.base.units import counted
+from benchmark.config.task import RESERVED
+from benchmark.imports.checks import Allowed
+from benchmark.imports.find import Reading, array_run, find_files, runs_of_file, table_runs
+from benchmark.imports.intake import CheckedRun, Intake
+from benchmark.imports.keep import Place, extended
+from benchmark.imports.listing import Listing, read_listing
+from benchmark.imports.objects import estimator_fields, flat_fields, is_trainer_output, trainer_fields
+from benchmark.library.options import ScoreOptions
+from benchmark.library.results import KEY, TESTED, Results, load_results
+from benchmark.library.settings import asked_settings
+from benchmark.library.tables import Tables, write_results
+from benchmark.store.manifest import Manifest
+from benchmark.store.mirror import mirrored
+from benchmark.store.record import Record
+from benchmark.store.store import Store
+from benchmark.tables.build import pick_reference
+from benchmark.tables.render.runs_csv import measured
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+DEFAULT_TASK = "predictions"
+SHOWN = (
+    "risk@100",
+    "risk@90",
+    "risk@80",
+    "risk@50",
+    "aurc",
+    "e_aurc",
+    "augrc",
+    "auroc",
+    "accuracy",
+    "nll",
+    "brier",
+    "ece",
+)
+"""Measures that a run is printed with."""
+COVERAGES = (100, 90, 80, 50)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Runs that were brought in, with their measures. It prints as a table with a line for each run and score."""
+
+    records: tuple[Record, ...]
+    new: int
+    """How many of them were not in the folder before."""
+    tables: Tables | None = None
+    results: Results | None = None
+    """All results of the folder, where there is one."""
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Return the measures of the first run by its own score: aurc, risk@90, accuracy …; all are fractions."""
+        record = self.records[0]
+        return dict(measured(record, next(iter(record.measures.scores)), COVERAGES))
+
+    def to_frame(self) -> "DataFrame":
+        """Return a line for each run and measure, as `load_results(…).to_frame()` does."""
+        from pandas import DataFrame
+
+        return DataFrame(self.lines(), columns=[*KEY, "measure", "value"])
+
+    def lines(self) -> list[tuple[Any, ...]]:
+        return [
+            (record.task, record.method, record.label, score, record.seed, TESTED, measure, value)
+            for record in self.records
+            for score in record.measures.scores
+            for measure, value in measured(record, score, COVERAGES)
+        ]
+
+    def __str__(self) -> str:
+        """Return a table of the usual measures, as fractions."""
+        rows = []
+        for record in self.records:
+            for score in record.measures.scores:
+                values = dict(measured(record, score, COVERAGES))
+                rows.append([record.label, record.seed, score, *(values.get(name) for name in SHOWN)])
+        known = [i for i in range(3 + len(SHOWN)) if any(row[i] is not None for row in rows)]
+        heading = ["method", "seed", "score", *SHOWN]
+        return str(tabulate([[row[i] for i in known] for row in rows], [heading[i] for i in known], floatfmt=".4f"))
+
+    __repr__ = __str__
+
+    @property
+    def remark(self) -> str:
+        """Return a line on how many runs are new, and where the tables are."""
+        old = len(self.records) - self.new
+        there = f", {counted(old, 'run is', 'runs are')} there already with the same content" if old else ""
+        return f"{counted(self.new, 'run')} imported{there}\n{self.tables.remark if self.tables else ''}".rstrip()
+
+
+def score_files(options: ScoreOptions) -> Scored:
+    """Check the runs in some files, store those that are new, and write the tables."""
+    return store_runs(read_runs(options), options)
+
+
+def read_runs(options: ScoreOptions) -> Listing:
+    """Return the runs that some files have: of a list (TOML) alone, or of files that are runs."""
+    how = Reading(options.labels, options.given, dict(column_of(text) for text in options.columns or ()))
+    files = find_files(options.files)
+    if not files:
+        raise UserError("expected files with predictions, e.g. score vit-*.npz; or try it with: score --example DIR")
+    lists = [path for path in files if path.suffix == ".toml"]
+    if lists and len(files) > 1:
+        raise UserError(f"'{lists[0]}' lists all runs of a command; name it alone, or list the others in it")
+    if lists:
+        return read_listing(lists[0], how)
+    return Listing(tuple(run for path in files for run in runs_of_file(path, how)))
+
+
+def column_of(text: str) -> tuple[str, str]:
+    field, equals, column = text.partition("=")
+    if not equals or not field or not column:
+        raise UserError(f"--columns '{text}': expected FIELD=COLUMN, e.g. labels=y probabilities=p_*")
+    return field, column
+
+
+def store_runs(listing: Listing, options: ScoreOptions) -> Scored:
+    """Store the runs that are new, add them to the manifest of their task, and write its tables."""
+    asked = asked_settings(options)
+    with mirrored(options.results) as here:
+        store = Store(here.folder)
+        manifests = {manifest.task: manifest for manifest in store.manifests()}
+        task = task_name(options.task or listing.task, list(manifests))
+        allowed = Allowed(options.normalise, options.allow_ties)
+        intake = Intake(task, allowed, store, options.replace, manifests)
+        checked = intake.check(listing.runs, progress("checked", options))
+        paired = listing.paired if options.paired is None else options.paired
+        new = [
+            asked.applied_to(with_options(manifest, options, listing.reference))
+            for manifest in new_manifests(checked, task, manifests, options.title or listing.title, paired=paired)
+        ]
+        store.check_writable()
+        for warning in (warning for each in checked for warning in each.warnings):
+            say(f"warning: {warning}")
+        for manifest in new:
+            if manifests.get(manifest.task) != manifest:
+                store.write_manifest(manifest)
+        records = [intake.keep(each) for each in progress("imported", options)(checked)]
+        tables = write_results("task", new, store, files_remark)
+        count = sum(each.stored is None for each in checked)
+        here.outcome = scored = Scored(
+            tuple(records), count, tables, Results(store, {m.task: m for m in store.manifests()})
+        )
+    return scored
+
+
+def progress(what: str, options: ScoreOptions) -> Any:
+    """Return a bar with what is left to do, for those who look at it."""
+    hidden = options.quiet or not sys.stderr.isatty()
+    return lambda runs: tqdm(runs, desc=what, unit="run", disable=hidden, leave=False)
+
+
+def task_name(wanted: str, known: Sequence[str]) -> str:
+    """Return the task that is meant: as named, else the only one of the folder, else one of its own."""
+    name = wanted or (known[0] if len(known) == 1 else DEFAULT_TASK)
+    if not is_plain(name) or name.lower() in RESERVED:
+        raise UserError(
+            f"--task '{name}': expected a name of letters, digits, - and _, and none of {', '.join(RESERVED)}"
+        )
+    return name
+
+
+def new_manifests(
+    checked: Sequence[CheckedRun], task: str, manifests: Mapping[str, Manifest], title: str, *, paired: bool
+) -> list[Manifest]:
+    """Return the manifests that show the runs: one for the test samples, one for each evaluation set."""
+    places: dict[str, dict[Place, list[int]]] = {}
+    for each in checked:
+        places.setdefault(each.place.task, {}).setdefault(each.place, []).append(each.run.seed)
+    found = []
+    for name, own in places.items():
+        of_set = name.removeprefix(f"{task}-") if name != task else ""
+        shown = f"{title or task}: {of_set}" if of_set else title
+        found.append(extended(manifests.get(name), own, name, shown, paired=paired))
+    return found
+
+
+def with_options(manifest: Manifest, options: ScoreOptions, reference: str) -> Manifest:
+    """Return a manifest with the rows and the reference that were asked for."""
+    labels = [entry.label for entry in manifest.entries]
+    chosen = pick_reference(options.reference or reference or None, manifest.reference, labels)
+    rows = tuple(dict.fromkeys(options.coverages or manifest.coverages))
+    return replace(manifest, reference=chosen, coverages=rows, baseline=manifest.baseline or chosen)
+
+
+def files_remark(paths: Sequence[Path], report: str) -> str:
+    tables = "\n".join(f"  {path}" for path in paths)
+    return f"Tables:\n{tables}\n{report}"
+
+
+def score(
+    given: Any = None,
+    /,
+    *,
+    method: str = "",
+    seed: int = 0,
+    results: str | PathLike[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    estimator: Any = None,
+    X: Any = None,
+    y: Any = None,
+    scores: Iterable[str] = (),
+    **more: Any,
+) -> Scored:
+    """Measure predictions that were made elsewhere, and store them if `results` names a folder.
+
+    Bring `labels` and one of `logits`, `log_probabilities`, `probabilities`, `predicted` with a `confidence`; or a
+    `loss` from 0 to 1 with a `confidence`. A confidence may be several by name. Also: `features`, `ids`, `groups`,
+    `outputs`, `posterior`, `val`, `train`, `sets`. Or bring files by name, a pandas frame with `columns`, the output
+    of a Hugging Face Trainer, or a scikit-learn `estimator` with `X` and `y`. `scores` names the confidences to show,
+    the method's own first. Other names are options of the command `score`: task, title, paired, normalise,
+    allow_ties, replace, reference, coverages … Bad input raises UserError.
+    """
+    known = [
+        field.name for field in fields(ScoreOptions) if field.name not in ("files", "results", "columns", "scores")
+    ]
+    options = {name: more.pop(name) for name in list(more) if name in known and name != "labels"}
+    asked = ScoreOptions(**options, results=fspath(results or "results"))
+    name = method or (type(estimator).__name__ if estimator is not None else "mine")
+    runs = runs_of_objects(given, name, seed, columns or {}, (estimator, X, y), tuple(scores), more)
+    if results is not None:
+        scored = store_runs(runs, asked)
+        return Scored(scored.records, scored.new, scored.tables, load_results(results))
+    intake = Intake(asked.task or runs.task or DEFAULT_TASK, Allowed(asked.normalise, asked.allow_ties))
+    checked = intake.check(runs.runs)
+    for warning in (warning for each in checked for warning in each.warnings):
+        say(f"warning: {warning}")
+    return Scored(tuple(intake.keep(each) for each in checked), len(checked))
+
+
+def runs_of_objects(
+    given: Any,
+    method: str,
+    seed: int,
+    columns: Mapping[str, str],
+    estimated: tuple[Any, Any, Any],
+    scores: tuple[str, ...],
+    arguments: Mapping[str, Any],
+) -> Listing:
+    """Return the runs that a program brings, whatever holds them."""
+    estimator, samples, labels = estimated
+    if isinstance(given, (str, Path)) or (
+        isinstance(given, (list, tuple)) and all(isinstance(f, (str, Path)) for f in given)
+    ):
+        files = (given,) if isinstance(given, (str, Path)) else tuple(given)
+        return read_runs(ScoreOptions(files=files, columns=tuple(f"{k}={v}" for k, v in columns.items()) or None))
+    if hasattr(given, "groupby"):
+        how = Reading(columns=columns)
+        return Listing(tuple(table_runs(given, how, "frame", (method, seed))))
+    if isinstance(given, Mapping):
+        arguments = {**given, **arguments}
+    elif is_trainer_output(given):
+        arguments = {**trainer_fields(given), **arguments}
+    elif given is not None:
+        raise UserError(f"score: expected files, a frame, a mapping or named arrays, got {type(given).__name__}")
+    if estimator is not None:
+        arguments = {**estimator_fields(estimator, samples, labels), **arguments}
+    return Listing((array_run(flat_fields(arguments), method, seed, scores),))
