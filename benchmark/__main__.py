@@ -17,6 +17,7 @@ examples:
   {program} --datasets digits --methods sr sat+em       some methods only
   {program} --datasets cifar10 --set optimizer.lr=0.05 --set method.CCL-SC.weight=1 --dry-run
   {program} --plugin my_method.py --methods sr my-label --datasets digits
+  {program} score vit-*.npz resnet-*.npz --results mine predictions of your own: docs/own-predictions.md
   {program} tables --results results --coverages 100 90 80
   {program} doctor                                      is this GPU right, and how fast? two minutes, no data
   {program} paper all --dry-run                         what the paper's fifteen tables need

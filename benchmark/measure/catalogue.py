@@ -18,7 +18,10 @@ from benchmark.measure.prediction import CONFIDENCE, Evidence, Floats, Stored
 from benchmark.measure.scores import Confidence
 
 EXPONENTS = range(10)
-NO_FEATURES = "it needs features, which --keep-features stores; means of several passes or networks have none"
+NO_FEATURES = (
+    "it needs features, which --keep-features stores and an imported run may bring (features, train.features); "
+    "means of several passes or networks have none"
+)
 NO_LOGITS = "it needs logits or class probabilities, and the run was imported without"
 NO_CONSTANT = "it needs logits, and the run was imported with probabilities, which leave a constant of them open"
 NOT_KNOWN = "not known here; if it is in a file of your own, add --plugin FILE.py"

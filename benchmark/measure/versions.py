@@ -37,6 +37,8 @@ SAME_MEASURE: dict[str, str] = {
     "1c09ccba8096": "81f215043bb8",
     "8c8b3a38ef38": "3a91518a3c5f",
     "8372aefa4a2c": "1fdd062f6773",
+    "5ea5d9fab04c": "394085fd938a",
+    "4621f3e73197": "fd01d47cf1a2",
     "245d94d5ed0a": "8aaf06eb5024",
 }
 """Hashes of present formulas that compute the same bits as an earlier one, and the hash of that."""
