@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
 from benchmark.base.limits import Within, read_number
-from benchmark.imports.fields import Arrays, ImportedRun, known_fields
+from benchmark.imports.fields import Arrays, ImportedRun
 from benchmark.imports.frames import READERS, read_frame, runs_in, table_suffix
 from benchmark.imports.npz import file_sha256, read_npy, read_npz
 
@@ -40,12 +40,8 @@ def find_files(names: Sequence[str]) -> list[Path]:
     """Return the files that names and patterns mean, each once. Refuse what is not there, or cannot be read."""
     found: dict[Path, None] = {}
     for name in names:
-        pattern = Path(name)
-        paths = (
-            [pattern]
-            if pattern.exists()
-            else sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
-        )
+        path = Path(name)
+        paths = [path] if path.exists() else sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         if not paths:
             raise UserError(f"no file '{name}'; expected predictions as {', '.join(KNOWN)}")
         found |= dict.fromkeys(paths)
@@ -126,12 +122,12 @@ def with_labels(load: Callable[[], Arrays], labels: Path | None) -> Callable[[],
     def load_both() -> Arrays:
         arrays = load()
         own = {"labels", "label", "label_ids"} & set(arrays)
-        return arrays if labels is None or own else {"labels": read_vector(labels), **arrays}
+        return arrays if labels is None or own else {"labels": read_array_file(labels), **arrays}
 
     return load_both
 
 
-def read_vector(path: Path) -> NDArray[Any]:
+def read_array_file(path: Path) -> NDArray[Any]:
     """Return the one array of a file: npy, or a number per line."""
     if path.suffix == ".npy":
         return read_npy(path)
@@ -141,13 +137,6 @@ def read_vector(path: Path) -> NDArray[Any]:
         return np.loadtxt(path, ndmin=1)
     except ValueError as error:
         raise UserError(f"'{path}': expected a number per line ({error})") from None
-
-
-def array_run(arrays: Arrays, method: str, seed: int, scores: Sequence[str] = (), file: str = "Python") -> ImportedRun:
-    """Return the run of arrays that a program has."""
-    known = known_fields(arrays, "score")
-    sha256 = partial(arrays_sha256, known)
-    return ImportedRun(method, read_seed(seed, "score"), file, partial(dict, known), sha256, tuple(scores))
 
 
 def arrays_sha256(arrays: Arrays) -> str:

@@ -1,8 +1,9 @@
 """Read a file that lists runs (TOML): each names its arrays, or one file with all of them."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
 from benchmark.imports.fields import Arrays, ImportedRun, field_name
-from benchmark.imports.find import Reading, find_files, read_seed, read_vector, runs_of_file
-from benchmark.imports.npz import file_sha256, read_npy
+from benchmark.imports.find import Reading, find_files, read_array_file, read_seed, runs_of_file
+from benchmark.imports.npz import file_sha256
 
 OF_LIST = ("task", "title", "paired", "reference", "run")
 OF_RUN = ("method", "seed", "scores", "file")
@@ -26,6 +27,19 @@ class Listing:
     title: str = ""
     paired: bool = False
     reference: str = ""
+
+
+def runs_of_files(names: Sequence[str], how: Reading) -> Listing:
+    """Return the runs that some files have: of a list (TOML) alone, or of files that are runs."""
+    files = find_files(names)
+    if not files:
+        raise UserError("expected files with predictions, e.g. score vit-*.npz; or try it with: score --example DIR")
+    lists = [path for path in files if path.suffix == ".toml"]
+    if lists and len(files) > 1:
+        raise UserError(f"'{lists[0]}' lists all runs of a command; name it alone, or list the others in it")
+    if lists:
+        return read_listing(lists[0], how)
+    return Listing(tuple(run for path in files for run in runs_of_file(path, how)))
 
 
 def read_listing(path: Path, how: Reading) -> Listing:
@@ -53,43 +67,43 @@ def listed_runs(
     entry: Mapping[str, Any], shared: Mapping[str, Path], path: Path, how: Reading
 ) -> Iterator[ImportedRun]:
     """Yield the runs that an entry means: one, or those of its file."""
-    told = {key: entry[key] for key in OF_RUN if key in entry}
     fields = {**shared, **dict(flattened({key: value for key, value in entry.items() if key not in OF_RUN}, path))}
-    renamed: dict[str, Any] = {}
-    if "method" in told:
-        renamed["method"] = str(told["method"])
-    if "seed" in told:
-        renamed["seed"] = read_seed(told["seed"], str(path))
-    if "scores" in told:
-        if not isinstance(told["scores"], list):
-            raise UserError(f"'{path}': scores: expected a list of names, got {shown(told['scores'])}")
-        renamed["scores"] = tuple(map(str, told["scores"]))
-    if "file" in told:
-        for file in find_files([str(path.parent / str(told["file"]))]):
+    told = told_of_run(entry, path)
+    files = tuple(fields.values())
+    if "file" in entry:
+        for file in find_files([str(path.parent / str(entry["file"]))]):
             for run in runs_of_file(file, how):
-                yield replace(run, load=joined(run, fields), **renamed)
+                joined = partial(load_both, run, fields)
+                yield replace(run, load=joined, sha256=partial(file_sha256, file, *files), **told)
         return
     if not fields or "method" not in told:
         raise UserError(f"'{path}': a [[run]] needs `method`, and its arrays (e.g. logits = \"vit-0.npy\") or a `file`")
-    name = " and ".join(sorted({each.name for each in fields.values()})[:2])
-    files = tuple(fields.values())
-    yield ImportedRun(
-        renamed["method"],
-        renamed.get("seed", 0),
-        name,
-        lambda: read_fields(fields),
-        lambda: file_sha256(*files),
-        renamed.get("scores", ()),
-    )
+    name = " and ".join(sorted({file.name for file in files})[:2])
+    load, sha256 = partial(read_fields, fields), partial(file_sha256, *files)
+    yield replace(ImportedRun("", 0, name, load, sha256), **told)
 
 
-def joined(run: ImportedRun, fields: Mapping[str, Path]) -> Any:
-    """Return a way to load the arrays of a run with those of further files, which do not replace its own."""
-    return lambda: {**read_fields(fields), **run.load()}
+def told_of_run(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return what an entry says of its run, beside its files: method, seed and scores."""
+    told: dict[str, Any] = {}
+    if "method" in entry:
+        told["method"] = str(entry["method"])
+    if "seed" in entry:
+        told["seed"] = read_seed(entry["seed"], str(path))
+    if "scores" in entry:
+        if not isinstance(entry["scores"], list):
+            raise UserError(f"'{path}': scores: expected a list of names, got {shown(entry['scores'])}")
+        told["scores"] = tuple(map(str, entry["scores"]))
+    return told
+
+
+def load_both(run: ImportedRun, fields: Mapping[str, Path]) -> Arrays:
+    """Return the arrays of a run with those of further files, which do not replace its own."""
+    return {**read_fields(fields), **run.load()}
 
 
 def read_fields(fields: Mapping[str, Path]) -> Arrays:
-    return {name: read_npy(path) if path.suffix == ".npy" else read_vector(path) for name, path in fields.items()}
+    return {name: read_array_file(path) for name, path in fields.items()}
 
 
 def flattened(table: Mapping[str, Any], path: Path, prefix: str = "") -> Iterator[tuple[str, Path]]:
@@ -103,9 +117,7 @@ def flattened(table: Mapping[str, Any], path: Path, prefix: str = "") -> Iterato
             if not file.is_file():
                 raise UserError(f"'{path}': {name}: no file '{file}'")
             yield field_name(name, f"'{path}'"), file
-        elif prefix or key not in (*OF_LIST, *OF_RUN):
-            raise (
-                unknown_name(name, [*OF_LIST, *OF_RUN], f"key of '{path}':")
-                if not prefix
-                else UserError(f"'{path}': {name}: expected the name of a file, got {shown(value)}")
-            )
+        elif prefix:
+            raise UserError(f"'{path}': {name}: expected the name of a file, got {shown(value)}")
+        else:
+            raise unknown_name(name, [*OF_LIST, *OF_RUN], f"key of '{path}':")

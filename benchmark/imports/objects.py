@@ -1,6 +1,10 @@
 """Take predictions from a program: arrays, tensors, lists, frames, a Trainer's output, an estimator with its data."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +12,65 @@ from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
-from benchmark.imports.fields import field_name
+from benchmark.imports.fields import ImportedRun, field_name, known_fields
+from benchmark.imports.find import Reading, arrays_sha256, read_seed, table_runs
+from benchmark.imports.listing import Listing, runs_of_files
 
 Array = NDArray[Any]
+UNNAMED = "mine"
+"""What a method without a name is called."""
 NESTED = {"confidence": "confidence.", "outputs": "output.", "groups": "group.", "val": "val.", "train": "train."}
 """Arguments that hold several fields by name, and how the names of these begin."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a program says of its runs, beside their arrays."""
+
+    method: str = ""
+    seed: int | None = None
+    scores: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    given: str = "logits"
+
+    def of_run(self, run: ImportedRun) -> ImportedRun:
+        """Return a run with what was said of it in the place of what its file says."""
+        seed = run.seed if self.seed is None else read_seed(self.seed, "score")
+        return replace(run, method=self.method or run.method, seed=seed, scores=self.scores or run.scores)
+
+
+def runs_of_objects(given: Any, told: Told, arguments: Mapping[str, Any]) -> Listing:
+    """Return the runs that a program brings: in files, in a frame, as the output of a Trainer, or as named arrays."""
+    if is_files(given):
+        names = [fspath(given)] if isinstance(given, (str, PathLike)) else [fspath(name) for name in given]
+        labels = arguments.get("labels")
+        refuse_others(arguments, "files", {"labels"} if isinstance(labels, (str, PathLike)) else set())
+        listing = runs_of_files(names, Reading(labels and Path(labels), told.given, told.columns))
+        return replace(listing, runs=tuple(map(told.of_run, listing.runs)))
+    if hasattr(given, "groupby"):
+        refuse_others(arguments, "a frame", set())
+        runs = table_runs(given, Reading(columns=told.columns), "frame", (told.method or UNNAMED, told.seed or 0))
+        return Listing(tuple(replace(run, scores=told.scores) for run in runs))
+    if is_trainer_output(given):
+        arguments = {**trainer_fields(given), **arguments}
+    elif isinstance(given, Mapping):
+        arguments = {**given, **arguments}
+    elif given is not None:
+        raise UserError(f"score: expected files, a frame, a mapping or named arrays, got {type(given).__name__}")
+    known = known_fields(flat_fields(arguments), "score")
+    run = ImportedRun(UNNAMED, 0, "Python", partial(dict, known), partial(arrays_sha256, known))
+    return Listing((told.of_run(run),))
+
+
+def is_files(given: Any) -> bool:
+    """Tell whether a value is the name of a file, or a list of them."""
+    several = isinstance(given, (list, tuple)) and bool(given)
+    return isinstance(given, (str, PathLike)) or (several and all(isinstance(f, (str, PathLike)) for f in given))
+
+
+def refuse_others(arguments: Mapping[str, Any], what: str, allowed: set[str]) -> None:
+    for name in arguments.keys() - allowed:
+        raise UserError(f"score: {name}: expected nothing beside {what}; put it in there, or bring all as arrays")
 
 
 def flat_fields(arguments: Mapping[str, Any]) -> dict[str, Array]:

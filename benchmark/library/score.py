@@ -16,11 +16,11 @@ from benchmark.base.names import is_plain
 from benchmark.base.units import counted
 from benchmark.config.task import RESERVED
 from benchmark.imports.checks import Allowed
-from benchmark.imports.find import Reading, array_run, find_files, runs_of_file, table_runs
+from benchmark.imports.find import Reading
 from benchmark.imports.intake import CheckedRun, Intake
 from benchmark.imports.keep import Place, extended
-from benchmark.imports.listing import Listing, read_listing
-from benchmark.imports.objects import estimator_fields, flat_fields, is_trainer_output, trainer_fields
+from benchmark.imports.listing import Listing, runs_of_files
+from benchmark.imports.objects import Told, estimator_fields, runs_of_objects
 from benchmark.library.options import ScoreOptions
 from benchmark.library.results import KEY, TESTED, Results, load_results
 from benchmark.library.settings import asked_settings
@@ -52,6 +52,8 @@ SHOWN = (
 )
 """Measures that a run is printed with."""
 COVERAGES = (100, 90, 80, 50)
+NOT_OF_SCORE = {"files", "labels", "results", "columns", "scores"}
+"""Options of the command that mean something else from Python."""
 
 
 @dataclass(frozen=True)
@@ -108,21 +110,8 @@ class Scored:
 
 def score_files(options: ScoreOptions) -> Scored:
     """Check the runs in some files, store those that are new, and write the tables."""
-    return store_runs(read_runs(options), options)
-
-
-def read_runs(options: ScoreOptions) -> Listing:
-    """Return the runs that some files have: of a list (TOML) alone, or of files that are runs."""
     how = Reading(options.labels, options.given, dict(column_of(text) for text in options.columns or ()))
-    files = find_files(options.files)
-    if not files:
-        raise UserError("expected files with predictions, e.g. score vit-*.npz; or try it with: score --example DIR")
-    lists = [path for path in files if path.suffix == ".toml"]
-    if lists and len(files) > 1:
-        raise UserError(f"'{lists[0]}' lists all runs of a command; name it alone, or list the others in it")
-    if lists:
-        return read_listing(lists[0], how)
-    return Listing(tuple(run for path in files for run in runs_of_file(path, how)))
+    return store_runs(runs_of_files(options.files, how), options)
 
 
 def column_of(text: str) -> tuple[str, str]:
@@ -148,8 +137,7 @@ def store_runs(listing: Listing, options: ScoreOptions) -> Scored:
             for manifest in new_manifests(checked, task, manifests, options.title or listing.title, paired=paired)
         ]
         store.check_writable()
-        for warning in (warning for each in checked for warning in each.warnings):
-            say(f"warning: {warning}")
+        warn(checked)
         for manifest in new:
             if manifests.get(manifest.task) != manifest:
                 store.write_manifest(manifest)
@@ -160,6 +148,12 @@ def store_runs(listing: Listing, options: ScoreOptions) -> Scored:
             tuple(records), count, tables, Results(store, {m.task: m for m in store.manifests()})
         )
     return scored
+
+
+def warn(checked: Sequence[CheckedRun]) -> None:
+    for each in checked:
+        for warning in each.warnings:
+            say(f"warning: {warning}")
 
 
 def progress(what: str, options: ScoreOptions) -> Any:
@@ -211,7 +205,7 @@ def score(
     /,
     *,
     method: str = "",
-    seed: int = 0,
+    seed: int | None = None,
     results: str | PathLike[str] | None = None,
     columns: Mapping[str, str] | None = None,
     estimator: Any = None,
@@ -229,48 +223,17 @@ def score(
     the method's own first. Other names are options of the command `score`: task, title, paired, normalise,
     allow_ties, replace, reference, coverages … Bad input raises UserError.
     """
-    known = [
-        field.name for field in fields(ScoreOptions) if field.name not in ("files", "results", "columns", "scores")
-    ]
-    options = {name: more.pop(name) for name in list(more) if name in known and name != "labels"}
-    asked = ScoreOptions(**options, results=fspath(results or "results"))
-    name = method or (type(estimator).__name__ if estimator is not None else "mine")
-    runs = runs_of_objects(given, name, seed, columns or {}, (estimator, X, y), tuple(scores), more)
+    named = {field.name for field in fields(ScoreOptions)} - NOT_OF_SCORE
+    asked = ScoreOptions(**{name: more.pop(name) for name in named & more.keys()}, results=fspath(results or "results"))
+    if estimator is not None:
+        more = {**estimator_fields(estimator, X, y), **more}
+        method = method or type(estimator).__name__
+    told = Told(method, seed, tuple(scores), columns or {}, asked.given)
+    runs = runs_of_objects(given, told, more)
     if results is not None:
         scored = store_runs(runs, asked)
-        return Scored(scored.records, scored.new, scored.tables, load_results(results))
+        return replace(scored, results=load_results(results))
     intake = Intake(asked.task or runs.task or DEFAULT_TASK, Allowed(asked.normalise, asked.allow_ties))
     checked = intake.check(runs.runs)
-    for warning in (warning for each in checked for warning in each.warnings):
-        say(f"warning: {warning}")
+    warn(checked)
     return Scored(tuple(intake.keep(each) for each in checked), len(checked))
-
-
-def runs_of_objects(
-    given: Any,
-    method: str,
-    seed: int,
-    columns: Mapping[str, str],
-    estimated: tuple[Any, Any, Any],
-    scores: tuple[str, ...],
-    arguments: Mapping[str, Any],
-) -> Listing:
-    """Return the runs that a program brings, whatever holds them."""
-    estimator, samples, labels = estimated
-    if isinstance(given, (str, Path)) or (
-        isinstance(given, (list, tuple)) and all(isinstance(f, (str, Path)) for f in given)
-    ):
-        files = (given,) if isinstance(given, (str, Path)) else tuple(given)
-        return read_runs(ScoreOptions(files=files, columns=tuple(f"{k}={v}" for k, v in columns.items()) or None))
-    if hasattr(given, "groupby"):
-        how = Reading(columns=columns)
-        return Listing(tuple(table_runs(given, how, "frame", (method, seed))))
-    if isinstance(given, Mapping):
-        arguments = {**given, **arguments}
-    elif is_trainer_output(given):
-        arguments = {**trainer_fields(given), **arguments}
-    elif given is not None:
-        raise UserError(f"score: expected files, a frame, a mapping or named arrays, got {type(given).__name__}")
-    if estimator is not None:
-        arguments = {**estimator_fields(estimator, samples, labels), **arguments}
-    return Listing((array_run(flat_fields(arguments), method, seed, scores),))
