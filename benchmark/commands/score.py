@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--given",
         choices=["logits", "log_probabilities", "probabilities"],
-        default="logits",
         help="what an npy file has (default: logits)",
     )
-    task = "what the samples are called; a task of the results folder, to stand in its table (default: predictions)"
+    task = "what the samples are called, or a task of the results folder to stand beside its runs (default: the only "
+    task += "task of the folder, else predictions)"
     parser.add_argument("--task", metavar="NAME", help=task)
     parser.add_argument("--title", metavar="TEXT", help="what captions call the task")
     paired = "runs of several methods with one seed are pairs, e.g. of one fold: show paired statistics"
-    parser.add_argument("--paired", action="store_const", const=True, help=paired)
+    parser.add_argument("--paired", action=argparse.BooleanOptionalAction, help=paired)
     parser.add_argument("--normalise", action="store_true", help="divide probabilities by their sum")
     parser.add_argument("--allow-ties", action="store_true", help="take float16 probabilities of which many are equal")
     parser.add_argument("--replace", action="store_true", help="replace runs that are there with other content")

@@ -1,11 +1,12 @@
 """Check what a run brings, before anything is written. Each mistake is one line that says how to mend it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
@@ -17,10 +18,13 @@ Array = NDArray[Any]
 Fields = Mapping[str, Array]
 SUM_TOLERANCE = {2: 1e-2, 4: 1e-3, 8: 1e-3}
 """How far the probabilities of a sample may be from 1 in sum, by bytes of a number."""
+LARGEST = 1e30
+"""Of logits: the difference of two, and its exponential, must be a number."""
+MOST_CLASSES = 100_000
 MOST_TIES = 0.01
 """The share of float16 probabilities that may share the largest value."""
 BOTH_CLASSES = "for two classes bring both, e.g. 1 − p and p"
-IDS = "iuUS"
+IDS = "iuU"
 """Kinds of numpy types that can name samples: whole numbers and text."""
 
 
@@ -49,8 +53,7 @@ def check_part(fields: Fields, part: str, where: str, allowed: Allowed) -> None:
     if kind == "loss":
         check_range(fields["loss"], "loss", where)
     if kind in TABLES:
-        scan = scan_table(fields[kind])
-        TABLE_CHECKS[kind](scan, where, allowed)
+        TABLE_CHECKS[kind](scan_table(fields[kind], logarithms=kind == "log_probabilities"), where, allowed)
         check_ties(fields[kind], kind, where, allowed)
     if "posterior" in fields:
         check_posterior(fields["posterior"], num_classes, where)
@@ -127,8 +130,8 @@ def shape_hint(name: str, array: Array) -> str:
 def check_numbers(array: Array, name: str, where: str, *, infinite_counts: bool) -> None:
     """Refuse what is no number, NaN or infinite. The logarithm of a probability may be minus infinity."""
     if array.dtype.kind not in "biuf":
-        kind = "text" if array.dtype.kind in "US" else str(array.dtype)
-        raise UserError(f"{where}: {name}: expected numbers, got {kind}, first {shown(array.flat[0])}")
+        row, value = first_text(array)
+        raise UserError(f"{where}: {name}: expected numbers, got {shown(value)} in row {row}; rows count from 0")
     if array.dtype.kind != "f":
         return
     count, first = 0, -1
@@ -142,6 +145,17 @@ def check_numbers(array: Array, name: str, where: str, *, infinite_counts: bool)
     if count:
         wrong_values = counted(count, "value is", "values are")
         raise UserError(f"{where}: {name}: {wrong_values} NaN or infinite, first in row {first}; rows count from 0")
+
+
+def first_text(array: Array) -> tuple[int, Any]:
+    """Return the first value that is no number, not even as text, and its row."""
+    for row, values in enumerate(array):
+        for value in np.atleast_1d(values):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                return row, value.item()
+    return 0, np.atleast_1d(array[0])[0].item()
 
 
 def refuse(wrong: NDArray[np.bool_], array: Array, what: str, hint: str = "") -> None:
@@ -160,7 +174,7 @@ def check_classes(array: Array, name: str, where: str, num_classes: int | None) 
     expected = "classes counted from 0" if num_classes is None else f"classes from 0 to {num_classes - 1}"
     hint = "; count them from 0" if array.min() == 1 and array.max() == num_classes else ""
     refuse((array < 0) | (array > most), array, f"{where}: {name}: expected {expected}", hint)
-    refuse(array > 10**6, array, f"{where}: {name}: expected at most a million classes")
+    refuse(array >= MOST_CLASSES, array, f"{where}: {name}: expected at most {MOST_CLASSES:,} classes")
 
 
 def check_range(array: Array, name: str, where: str) -> None:
@@ -170,7 +184,7 @@ def check_range(array: Array, name: str, where: str) -> None:
 
 def check_ids(ids: Array, where: str) -> None:
     if ids.dtype.kind not in IDS:
-        raise UserError(f"{where}: ids: expected whole numbers or text, got {shown(ids.flat[0])}")
+        raise UserError(f"{where}: ids: expected whole numbers or text, got {shown(ids.flat[0].item())}")
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < len(ids):
         twice, times = values[counts > 1], counts[counts > 1]
@@ -186,8 +200,8 @@ class Scan:
     highest: float
     sums: Array
     """Of each row."""
-    log_sums: Array | None
-    """log Σ exp of each row, where no number is positive."""
+    log_sums: Array
+    """log Σ exp of each row, of what should be logarithms; else nothing."""
     tolerance: float
 
     @property
@@ -204,19 +218,18 @@ class Scan:
         return f"values from {self.lowest:.4g} to {self.highest:.4g}"
 
 
-def scan_table(table: Array) -> Scan:
+def scan_table(table: Array, *, logarithms: bool = False) -> Scan:
     """Look once at all numbers of a table."""
     lowest, highest = np.inf, -np.inf
-    sums, log_sums = [], []
+    sums, log_sums = [], [np.zeros(0)]
     for rows in blocks(table):
         block = np.asarray(table[rows])
         lowest, highest = min(lowest, float(block.min())), max(highest, float(block.max()))
         sums.append(block.sum(axis=1, dtype=np.float64))
-        if highest <= 0:
-            log_sums.append(np.log(np.exp(block, dtype=np.float64).sum(axis=1)))
+        if logarithms:
+            log_sums.append(logsumexp(block.astype(np.float64), axis=1))
     tolerance = SUM_TOLERANCE.get(table.dtype.itemsize, 1e-3) if table.dtype.kind == "f" else 1e-3
-    joined = np.concatenate(log_sums) if highest <= 0 else None
-    return Scan(lowest, highest, np.concatenate(sums), joined, tolerance)
+    return Scan(lowest, highest, np.concatenate(sums), np.concatenate(log_sums), tolerance)
 
 
 def refuse_probabilities(scan: Scan, name: str, where: str) -> None:
@@ -226,12 +239,18 @@ def refuse_probabilities(scan: Scan, name: str, where: str) -> None:
         raise UserError(f"{where}: {name} look like probabilities: {why}; bring them as `probabilities`")
 
 
-def check_logits(scan: Scan, where: str, allowed: Allowed) -> None:
+def check_logits(scan: Scan, where: str, _: Allowed) -> None:
+    """Refuse logits that look like probabilities, or are too large to compute with."""
     refuse_probabilities(scan, "logits", where)
+    if max(-scan.lowest, scan.highest) > LARGEST:
+        raise UserError(f"{where}: logits: expected values up to {LARGEST:g}, got {scan.range_text}")
 
 
 def check_probabilities(scan: Scan, where: str, allowed: Allowed, name: str = "probabilities") -> None:
-    """Refuse probabilities that are none, or do not sum to 1."""
+    """Refuse probabilities that are none, or do not sum to 1. Those to be normalised may also be counts."""
+    if allowed.normalise and scan.lowest >= 0:
+        refuse(scan.sums <= 0, scan.sums, f"{where}: {name}: expected rows with a sum above 0")
+        return
     if not scan.is_probable:
         percent = scan.lowest >= 0 and (np.abs(scan.sums - 100) <= 100 * scan.tolerance).all()
         hint = "they look like per cent: divide by 100" if percent else "they look like logits: bring them as `logits`"
@@ -239,9 +258,6 @@ def check_probabilities(scan: Scan, where: str, allowed: Allowed, name: str = "p
             hint = "they look like log-probabilities: bring them as `log_probabilities`"
         raise UserError(f"{where}: {name}: expected values from 0 to 1, got {scan.range_text}; {hint}")
     if scan.sums_to_one:
-        return
-    if allowed.normalise:
-        refuse(scan.sums <= 0, scan.sums, f"{where}: {name}: expected rows with a sum above 0")
         return
     off = np.abs(scan.sums - 1)
     worst = int(off.argmax())
@@ -252,11 +268,11 @@ def check_probabilities(scan: Scan, where: str, allowed: Allowed, name: str = "p
     )
 
 
-def check_log_probabilities(scan: Scan, where: str, allowed: Allowed) -> None:
+def check_log_probabilities(scan: Scan, where: str, _: Allowed) -> None:
     """Refuse logarithms of what are no probabilities, or do not sum to 1."""
     refuse_probabilities(scan, "log_probabilities", where)
     expected = f"{where}: log_probabilities: expected"
-    if scan.log_sums is None:
+    if scan.highest > scan.tolerance:
         hint = "they look like logits: bring them as `logits`"
         raise UserError(f"{expected} values up to 0, got {scan.range_text}; {hint}")
     off = np.abs(np.expm1(scan.log_sums))
@@ -266,7 +282,7 @@ def check_log_probabilities(scan: Scan, where: str, allowed: Allowed) -> None:
         raise UserError(f"{expected} probabilities that sum to 1, {total}; bring them as `logits`, which need not")
 
 
-TABLE_CHECKS = {
+TABLE_CHECKS: dict[str, Callable[[Scan, str, Allowed], None]] = {
     "logits": check_logits,
     "log_probabilities": check_log_probabilities,
     "probabilities": check_probabilities,
@@ -282,6 +298,16 @@ def check_ties(table: Array, kind: str, where: str, allowed: Allowed) -> None:
     if tied > MOST_TIES * len(table) and tied > 1:
         share = f"{tied:,} of {len(table):,} samples share the top value {float(largest.max()):g}"
         raise UserError(
-            f"{where}: {kind} are float16, and {share}, so nothing ranks them; save them as float32, bring `logits`, "
-            "or add --allow-ties"
+            f"{where}: {kind} are float16, and {share}, so nothing ranks them; compute them in float32, bring "
+            "`logits`, or add --allow-ties"
         )
+
+
+def check_parts(parts: Mapping[str, Fields], where: str) -> None:
+    """Refuse parts of a run that do not fit its test samples: other classes, or other features."""
+    for name in (*TABLES, "features"):
+        widths = {part or "test": fields[name].shape[1] for part, fields in parts.items() if name in fields}
+        for part, width in widths.items():
+            if width != widths.get("test", width):
+                expected = f"as many columns as the test samples have, {widths['test']}"
+                raise UserError(f"{where}: {part}.{name}: expected {expected}, got {width}")

@@ -1,24 +1,25 @@
 """Turn what a run brings into what the suite stores and measures."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
-from benchmark.imports.fields import KINDS, named
-from benchmark.measure.catalogue import OWN, POST_HOC, Predicted, Unavailable, confidence_of
+from benchmark.imports.fields import KINDS, TEST, TRAIN, VAL, named
+from benchmark.measure.catalogue import OWN, POST_HOC, Unavailable, confidence_of
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
 from benchmark.measure.scores import Confidence
-from benchmark.store.prediction_file import logarithms
+from benchmark.store.prediction_file import LOG_OF_ZERO, logarithms
 
 Fields = Mapping[str, NDArray[Any]]
 SR = "SR"
 UNNAMED = "confidence"
 """What a confidence without a name of its own is called."""
-FLOOR = float(np.log(np.finfo(np.float32).tiny))
-"""The logarithm that stands for that of 0."""
+OUTPUTS = {name: name for name in OWN} | {"abstention": "abstain", "selection": "reject"}
+"""Scores that are made of an output of the method, and the name of that."""
 
 
 def evidence_of(fields: Fields, *, normalise: bool = False, order: NDArray[np.int64] | None = None) -> Evidence:
@@ -53,7 +54,7 @@ def prediction_of(fields: Fields, given: str, n: int, normalise: bool) -> Predic
         p = (p / p.sum(axis=1, keepdims=True, dtype=np.float64)).astype(p.dtype) if normalise else p
         return Prediction(logarithms(p), features, aux, p)
     if given == "log_probabilities":
-        return Prediction(np.maximum(floats(fields[given]), FLOOR), features, aux)
+        return Prediction(np.maximum(floats(fields[given]), LOG_OF_ZERO), features, aux)
     logits = floats(fields["logits"]) if given == "logits" else np.zeros((n, 0), np.float32)
     return Prediction(logits, features, aux)
 
@@ -71,24 +72,40 @@ def score_names(evidence: Evidence, wanted: Sequence[str] = ()) -> tuple[str, ..
     brought = [name.removeprefix(CONFIDENCE) for name in evidence.prediction.aux if name.startswith(CONFIDENCE)]
     names = [SR] if evidence.has_logits else []
     names += [name for name in brought if name != UNNAMED]
-    names += [name for name in OWN if is_available(name, evidence)]
+    names += [name for name, output in OUTPUTS.items() if output in evidence.prediction.aux]
     return tuple(dict.fromkeys(([UNNAMED] if UNNAMED in brought else []) + names))
 
 
-def is_available(name: str, evidence: Evidence) -> bool:
-    try:
-        confidence_of(name, Predicted(evidence))
-    except Unavailable:
-        return False
-    return True
+@dataclass(frozen=True)
+class ImportedParts:
+    """The parts of a run, as scores read them."""
+
+    parts: Mapping[str, Evidence]
+
+    @property
+    def test(self) -> Evidence:
+        return self.parts[TEST]
+
+    @property
+    def validation(self) -> Evidence:
+        return self.part(VAL)
+
+    @property
+    def train(self) -> Evidence:
+        return self.part(TRAIN)
+
+    def part(self, name: str) -> Evidence:
+        if name not in self.parts:
+            raise Unavailable(f"it needs {name}.…, which the run does not bring")
+        return self.parts[name]
 
 
-def confidences(evidence: Evidence, names: Sequence[str], where: str) -> dict[str, Confidence]:
+def confidences(parts: Mapping[str, Evidence], names: Sequence[str], where: str) -> dict[str, Confidence]:
     """Return the confidences by name; refuse one that cannot be had."""
     found = {}
     for name in names:
         try:
-            found[name] = confidence_of(name, Predicted(evidence))
+            found[name] = confidence_of(name, ImportedParts(parts))
         except Unavailable as why:
             raise UserError(f"{where}: no score '{name}': {why}") from None
     return found

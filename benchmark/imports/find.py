@@ -30,8 +30,8 @@ class Reading:
 
     labels: Path | None = None
     """True classes, for files that have none."""
-    given: str = "logits"
-    """What the array of an npy file is."""
+    given: str | None = None
+    """What the array of an npy file is; None: logits."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """The column, or pattern of columns, of each field of a table."""
 
@@ -63,9 +63,9 @@ def runs_of_file(path: Path, how: Reading) -> list[ImportedRun]:
     if path.suffix == ".npz":
         return [npz_run(path, how)]
     if path.suffix == ".npy":
-        load = with_labels(lambda: {how.given: read_npy(path)}, how.labels)
+        load = with_labels(lambda: {how.given or "logits": read_npy(path)}, how.labels)
         return [ImportedRun(name, seed, path.name, load, lambda: file_sha256(path))]
-    return list(table_runs(read_frame(path), how, path.name, (name, seed), lambda: file_sha256(path)))
+    return list(table_runs(read_frame(path, how.columns), how, path.name, (name, seed), lambda: file_sha256(path)))
 
 
 def table_runs(
@@ -80,13 +80,12 @@ def table_runs(
 
 def npz_run(path: Path, how: Reading) -> ImportedRun:
     """Return the run of an npz file; what the file says of itself counts more than its name."""
-    arrays = read_npz(path)
     name, seed = name_and_seed(path)
-    told = {key: arrays[key] for key in TOLD if key in arrays}
+    told = read_npz(path, TOLD)
     if "method" in told:
         name = told_text(told["method"], "method", path)
     if "seed" in told:
-        seed = read_seed(told["seed"].item() if told["seed"].size == 1 else told["seed"], path.name)
+        seed = read_seed(told["seed"], path.name)
     scores = tuple(str(each) for each in np.atleast_1d(told["scores"])) if "scores" in told else ()
 
     def load() -> Arrays:
@@ -110,8 +109,8 @@ def name_and_seed(path: Path) -> tuple[str, int]:
 
 def read_seed(value: Any, where: str) -> int:
     try:
-        number = value.item() if hasattr(value, "item") else value
-        return int(read_number(number if not isinstance(number, str) else number.strip(), int, SEED))
+        number = value.item() if getattr(value, "size", 0) == 1 and hasattr(value, "item") else value
+        return int(read_number(number.strip() if isinstance(number, str) else number, int, SEED))
     except ValueError as error:
         raise UserError(f"{where}: seed: {error}") from None
 

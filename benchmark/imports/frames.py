@@ -7,6 +7,7 @@ the field of its own name, and `logits_0`, `logits_1` … are the columns of `lo
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from benchmark.base.errors import UserError, brief
 from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
+from benchmark.base.units import counted
 from benchmark.imports.fields import ALIASES, NAMED, SET, SINGLE, TABLES, TEST, TRAIN, VAL, WIDE, Arrays, field_name
 
 if TYPE_CHECKING:
@@ -35,83 +37,153 @@ READERS = {
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 WITH_ARROW = ("read_parquet", "read_feather")
 INSTALL = 'pyarrow is needed to read it; install it with: pip install "selbench[parquet]", or: pip install pyarrow'
+TEXT = ("ids", "method", "group")
+"""Fields whose numbers may be names: 007 is not 7."""
 
 
 def table_suffix(path: Path) -> str:
-    """Return the suffix that says what a file is: `.csv` of `runs.csv.gz`."""
-    suffixes = [suffix for suffix in path.suffixes if suffix not in PACKED]
-    return suffixes[-1] if suffixes else ""
+    """Return the suffix that says what a file is: `.csv` of `runs.csv.gz`, but `.gz` of `runs.npz.gz`."""
+    suffixes = path.suffixes
+    if len(suffixes) > 1 and suffixes[-1] in PACKED and READERS.get(suffixes[-2], "") in ("read_csv", "read_json"):
+        return suffixes[-2]
+    return path.suffix
 
 
-def read_frame(path: Path) -> "DataFrame":
-    """Return the table in a file."""
+def read_frame(path: Path, asked: Mapping[str, str]) -> "DataFrame":
+    """Return the table in a file, with its numbers as they are written."""
     import pandas
 
     reader = READERS[table_suffix(path)]
-    options: dict[str, Any] = {"lines": True} if reader == "read_json" else {}
-    if table_suffix(path) == ".tsv":
-        options["sep"] = "\t"
+    options: dict[str, Any] = {}
+    if reader == "read_json":
+        options = {"lines": True, "precise_float": True, "dtype": False}
     if reader == "read_csv":
-        options["keep_default_na"] = True
+        names = [name for field in TEXT for name in (asked.get(field), field, f"{field.removesuffix('s')}") if name]
+        options = {"sep": "\t" if table_suffix(path) == ".tsv" else ",", "dtype": dict.fromkeys(names, str)}
+        options |= {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
     try:
-        return getattr(pandas, reader)(path, **options)
+        frame: DataFrame = getattr(pandas, reader)(path, **options)
     except ImportError as error:
-        if reader in WITH_ARROW:
-            raise UserError(f"'{path}': {INSTALL}") from None
-        raise UserError(f"'{path}' cannot be read ({brief(error)})") from None
+        wanted = INSTALL if reader in WITH_ARROW else f"it cannot be read ({brief(error)})"
+        raise UserError(f"'{path}': {wanted}") from None
+    except FileNotFoundError:
+        raise
     except (ValueError, OSError, EOFError, KeyError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
         raise UserError(f"'{path}' is no {table_suffix(path)[1:]} file that can be read ({brief(error)})") from None
+    return frame
 
 
-def chosen_columns(asked: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:
-    """Return the column, or the pattern of columns, of each field: as asked, else by the names of the columns."""
-    found = {}
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are which field."""
+
+    names: Mapping[str, Sequence[str]]
+    """The columns of each field; one, but for fields such as logits."""
+    classes: Sequence[str]
+    """What text among the labels means, in the order of the classes."""
+
+    def one(self, field: str) -> str:
+        return self.names[field][0]
+
+
+def find_columns(asked: Mapping[str, str], frame: "DataFrame", where: str) -> Columns:
+    """Return the columns of each field: as asked, else by the names of the columns."""
+    known = list(frame.columns)
+    found: dict[str, list[str]] = {}
+    classes: list[str] = []
     for name, pattern in asked.items():
         field = name if name in KEYS else field_name(name, where)
-        if not fnmatch.filter(names, pattern):
-            raise unknown_name(pattern, names, f"column of {where}:")
-        found[field] = pattern
-    taken = set(found.values())
-    for name in names:
+        found[field], parts = matching(str(pattern), known)
+        check_matches(field, str(pattern), found[field], parts, known, where)
+        classes = parts if field in TABLES and not all(map(str.isdecimal, parts)) else classes
+    taken = {name for names in found.values() for name in names}
+    for name in known:
         field = ALIASES.get(name, name)
-        kind, dot, _ = field.partition(".")
-        stem = re.sub(r"_\d+$", "", field)
-        if name not in taken and (field in (*KEYS, *SINGLE) or (dot and kind in NAMED)):
-            found.setdefault(field, name)
-        elif stem != field and stem in WIDE:
-            found.setdefault(stem, f"{stem}_*")
-    return found
+        stem = re.sub(r"_\d+$", "", name)
+        if field not in found and name not in taken and is_field(field):
+            found[field] = [name]
+        elif stem != name and stem in WIDE and stem not in found:
+            numbered = [each for each in known if re.fullmatch(rf"{stem}_\d+", each)]
+            found[stem] = sorted(numbered, key=lambda each: int(each.rpartition("_")[2]))
+            check_numbers(stem, [each.rpartition("_")[2] for each in found[stem]], where)
+    return Columns(found, classes or class_names(frame, found))
+
+
+def is_field(name: str) -> bool:
+    kind, dot, _ = name.partition(".")
+    return name in (*KEYS, *SINGLE) or (bool(dot) and kind in NAMED)
+
+
+def matching(pattern: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns of a pattern and what its * stands for in each: sorted if these are numbers."""
+    before, _, after = pattern.partition("*")
+    found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    parts = [name.removeprefix(before).removesuffix(after) for name in found]
+    if not all(map(str.isdecimal, parts)):
+        return found, parts
+    pairs = sorted(zip(found, parts, strict=True), key=lambda pair: int(pair[1]))
+    return [name for name, _ in pairs], [part for _, part in pairs]
+
+
+def check_matches(
+    field: str, pattern: str, found: Sequence[str], parts: Sequence[str], known: Sequence[str], where: str
+) -> None:
+    """Refuse a pattern without a column, or with several for a field that has one."""
+    if not found:
+        raise unknown_name(pattern, known, f"column of {where}:")
+    if len(found) > 1 and field not in WIDE:
+        raise UserError(f"{where}: {field}={pattern}: expected one column, got {', '.join(found[:4])}")
+    if len(found) > 1:
+        check_numbers(field, parts, where)
+
+
+def check_numbers(field: str, parts: Sequence[str], where: str) -> None:
+    """Refuse columns of classes with a gap in their numbers: a class would stand in the place of another."""
+    numbers = [int(part) for part in parts] if all(map(str.isdecimal, parts)) else []
+    if field in TABLES and numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise UserError(f"{where}: {field}: expected columns numbered without gaps, got {', '.join(parts[:8])}")
+
+
+def class_names(frame: "DataFrame", found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the classes that text means where no column is called after one: sorted by name."""
+    if "labels" not in found or "predicted" not in found:
+        return []
+    columns = [frame[found[field][0]].dropna() for field in ("labels", "predicted")]
+    if len({all(isinstance(value, str) for value in column) for column in columns}) > 1:
+        return []  # one has text, the other numbers: neither says what the other means
+    return sorted({str(value) for column in columns for value in column})
 
 
 def runs_in(
     frame: "DataFrame", asked: Mapping[str, str], where: str, default: tuple[str, Any]
 ) -> Iterator[tuple[str, Any, Arrays]]:
     """Yield method, seed and arrays of each run of a table; `default` are those of a table without such columns."""
-    frame = frame.rename(columns=str)
+    frame = frame.rename(columns=str).reset_index(drop=True)
     if not len(frame):
         raise UserError(f"{where} has no lines; expected one for each sample")
-    columns = chosen_columns(asked, list(frame.columns), where)
-    classes = class_names(frame, columns)
-    keys = [key for key in ("method", "seed") if key in columns]
-    groups = frame.groupby([columns[key] for key in keys], sort=False, dropna=False) if keys else [((), frame)]
+    columns = find_columns(asked, frame, where)
+    for key in KEYS:
+        if key in columns.names:
+            refuse_missing(frame[columns.one(key)], key, where)
+    keys = [key for key in ("method", "seed") if key in columns.names]
+    groups = frame.groupby([columns.one(key) for key in keys], sort=False) if keys else [((), frame)]
     for values, lines in groups:
         known = dict(zip(("method", "seed"), default, strict=True)) | dict(zip(keys, values, strict=True))
-        yield str(known["method"]), known["seed"], arrays_of(lines, columns, classes, where)
+        yield str(known["method"]), known["seed"], arrays_of(lines, columns, where)
 
 
-def arrays_of(lines: "DataFrame", columns: Mapping[str, str], classes: Sequence[str], where: str) -> Arrays:
+def arrays_of(lines: "DataFrame", columns: Columns, where: str) -> Arrays:
     """Return the arrays of one run, by part and field. A field that a part has no value of is left out there."""
     arrays: dict[str, Array] = {}
-    for part, own in lines.groupby(columns["part"], sort=False) if "part" in columns else [("test", lines)]:
-        for field, pattern in columns.items():
-            names = matching(pattern, own.columns)
+    for part, own in lines.groupby(columns.one("part"), sort=False) if "part" in columns.names else [("test", lines)]:
+        for field, names in columns.names.items():
             if field in KEYS or own[names].isna().all(axis=None):
                 continue
-            values = wide_values(own, field, names, where) if field in WIDE else column_values(own[names[0]])
+            values = (
+                wide_values(own, field, names, where) if field in WIDE else column_values(own[names[0]], field, where)
+            )
             if field in ("labels", "predicted") and values.dtype.kind == "U":
-                values = class_numbers(values, classes, field, where)
+                values = class_numbers(values, columns.classes, field, where)
             arrays[f"{part_prefix(str(part))}{field}"] = values
     return arrays
 
@@ -121,23 +193,10 @@ def part_prefix(part: str) -> str:
     return known.get(part, f"{SET}.{part}.")
 
 
-def matching(pattern: str, names: Sequence[str]) -> list[str]:
-    """Return the columns of a pattern: sorted by what its * stands for if that is a number, else as they stand."""
-    found = [str(name) for name in names if fnmatch.fnmatchcase(str(name), pattern)]
-    parts = star_parts(pattern, found)
-    return sorted(found, key=lambda name: int(parts[found.index(name)])) if all(map(str.isdecimal, parts)) else found
-
-
-def star_parts(pattern: str, names: Sequence[str]) -> list[str]:
-    """Return what the * of a pattern stands for in each name."""
-    before, _, after = pattern.partition("*")
-    return [name.removeprefix(before).removesuffix(after) for name in names]
-
-
 def wide_values(lines: "DataFrame", field: str, names: Sequence[str], where: str) -> Array:
     """Return a field with several columns: one for each, or one whose values are lists."""
     if len(names) > 1:
-        return np.asarray(lines[names].to_numpy())
+        return np.column_stack([column_values(lines[name], name, where) for name in names])
     column = list(lines[names[0]])
     if not all(hasattr(value, "__len__") and not isinstance(value, str) for value in column):
         raise UserError(
@@ -150,23 +209,26 @@ def wide_values(lines: "DataFrame", field: str, names: Sequence[str], where: str
     return np.array([list(value) for value in column])
 
 
-def column_values(column: Any) -> Array:
-    """Return one value per line: numbers as they are, anything else as text."""
+def column_values(column: Any, field: str, where: str) -> Array:
+    """Return one value per line: numbers as they are (a missing one is NaN), anything else as text."""
     values = column.to_numpy()
-    if values.dtype != object and values.dtype.kind in "biuf":
+    if values.dtype.kind in "biuf":
         return np.asarray(values)
-    numbers = [value for value in values if isinstance(value, (int, float, np.number)) or value is None]
-    return np.asarray(values, np.float64) if len(numbers) == len(values) else np.asarray([str(each) for each in values])
+    missing = column.isna().to_numpy()
+    if all(isinstance(value, (int, float, np.number)) for value in values[~missing]):
+        return np.array([np.nan if lost else value for value, lost in zip(values, missing, strict=True)], np.float64)
+    refuse_missing(column, field, where)
+    return np.array([str(value) for value in values])
 
 
-def class_names(frame: "DataFrame", columns: Mapping[str, str]) -> list[str]:
-    """Return the classes that text in a table means, in their order: those of the columns, else sorted by name."""
-    for field in TABLES:
-        parts = star_parts(columns[field], matching(columns[field], frame.columns)) if field in columns else []
-        if len(parts) > 1 and not all(map(str.isdecimal, parts)):
-            return parts
-    texts = [frame[columns[field]].astype(str) for field in ("labels", "predicted") if field in columns]
-    return sorted({value for column in texts for value in column}) if "predicted" in columns else []
+def refuse_missing(column: Any, field: str, where: str) -> None:
+    """Refuse a column of names in which some are missing."""
+    missing = np.flatnonzero(column.isna().to_numpy())
+    if len(missing):
+        lines = counted(len(missing), "line has", "lines have")
+        raise UserError(
+            f"{where}: {field}: {lines} no value, first in row {column.index[missing[0]]}; rows count from 0"
+        )
 
 
 def class_numbers(values: Array, classes: Sequence[str], field: str, where: str) -> Array:

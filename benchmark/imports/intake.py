@@ -9,17 +9,22 @@ from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import canonical
-from benchmark.imports.checks import Allowed, check_part
+from benchmark.imports.checks import Allowed, check_part, check_parts
 from benchmark.imports.evidence import check_score_names, confidences, evidence_of, score_names
 from benchmark.imports.fields import SET, TEST, TRAIN, VAL, ImportedRun, known_fields, parts_of
-from benchmark.imports.keep import Parts, Place, file_checksums, is_stored, make_record, store_run
-from benchmark.imports.together import ANOTHER_TASK, Samples, check_seeds, order_like, permuted_classes, samples_of
-from benchmark.measure.catalogue import Unavailable
-from benchmark.measure.prediction import Evidence
-from benchmark.store.finished import Finished
+from benchmark.imports.keep import Parts, Place, file_checksums, is_same, make_record, store_run
+from benchmark.imports.together import (
+    ANOTHER_TASK,
+    Samples,
+    check_seeds,
+    order_like,
+    permuted_classes,
+    samples_in_file,
+    samples_of,
+)
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
-from benchmark.store.store import Store, folder_of
+from benchmark.store.store import PREDICTION, Store, folder_of
 
 MOST_LETTERS = 80
 Fields = Mapping[str, NDArray[Any]]
@@ -45,9 +50,8 @@ class CheckedRun:
     def parts(self, allowed: Allowed, loaded: AllParts | None = None) -> Parts:
         """Return what is stored and measured, of arrays that are loaded, or read once more."""
         parts = parts_to_store(loaded or all_parts(self.run), self.of_set)
-        orders = {TEST: self.order}
         return {
-            part: evidence_of(fields, normalise=allowed.normalise, order=orders.get(part))
+            part: evidence_of(fields, normalise=allowed.normalise, order=self.order if part == TEST else None)
             for part, fields in parts.items()
         }
 
@@ -68,17 +72,23 @@ class Intake:
     """What the folder shows already, by task."""
     first: dict[str, Samples] = field(default_factory=dict)
     """By task, the samples that all its runs must have."""
+    replaced: set[tuple[str, int]] = field(default_factory=set)
+    """Methods and seeds whose stored runs this command replaces."""
 
     def check(self, runs: Sequence[ImportedRun], show: Callable[[Any], Any] = iter) -> list[CheckedRun]:
         """Return what can be stored; refuse the first mistake of any run."""
         check_seeds(runs)
         for label in dict.fromkeys(run.method for run in runs):
             self.check_label(label, [run.method for run in runs])
-        return [checked for run in show(runs) for checked in self.check_run(run)]
+        if self.replace:
+            self.replaced = {(run.method, run.seed) for run in runs}
+        found = [checked for run in show(runs) for checked in self.check_run(run)]
+        self.check_columns(found)
+        return found
 
     def check_label(self, label: str, beside: Sequence[str]) -> None:
         """Refuse the name of a method that cannot be told from another."""
-        if not label.strip() or not label.isprintable() or len(label) > MOST_LETTERS:
+        if not isinstance(label, str) or not label.strip() or not label.isprintable() or len(label) > MOST_LETTERS:
             raise UserError(f"method '{label}': expected a name of 1 to {MOST_LETTERS} letters, digits and signs")
         alike = [other for other in beside if other != label and canonical(other) == canonical(label)]
         shown = self.manifests[self.task].entries if self.task in self.manifests else ()
@@ -90,6 +100,24 @@ class Intake:
                 f"method '{label}': a method of this table is called '{alike[0]}' already; give it another name"
             )
 
+    def check_columns(self, found: Sequence[CheckedRun]) -> None:
+        """Refuse a method that is called as another one with a score is: both would be one column."""
+        labels = {each.place.label for each in found} | {e.label for m in self.manifests.values() for e in m.entries}
+        columns = {f"{each.place.label}+{score}": each.run.file for each in found for score in each.scores}
+        columns |= {name: name for name in self.stored_columns()}
+        for label in labels:
+            if label in columns:
+                what = f"{columns[label]}: a confidence of it is shown as {label}"
+                raise UserError(f"{what}, which is the name of a method; give one of them another name")
+
+    def stored_columns(self) -> Iterator[str]:
+        """Yield the columns of further scores that the tables of this task have."""
+        for manifest in self.manifests.values() if self.store else ():
+            for entry in manifest.entries if manifest.task.startswith(self.task) else ():
+                folder = folder_of(manifest.task, entry.method, entry.job, entry.seeds[0] if entry.seeds else 0)
+                record = self.store.read_record(folder) if self.store else None
+                yield from (f"{entry.label}+{score}" for score in (record.measures.scores if record else ()))
+
     def check_run(self, run: ImportedRun) -> Iterator[CheckedRun]:
         """Yield the run and each of its evaluation sets, checked."""
         loaded = all_parts(run)
@@ -99,40 +127,54 @@ class Intake:
             fields = parts_to_store(loaded, of_set)
             for part in fields:
                 check_part(fields[part], part, f"{where}, {part}" if part else where, self.allowed)
-            checked = self.checked_samples(run, of_set, fields[TEST], where)
-            yield self.with_stored(checked, loaded)
+            check_parts(fields, where)
+            yield self.with_stored(self.checked_samples(run, of_set, fields, where), loaded)
 
-    def checked_samples(self, run: ImportedRun, of_set: str, fields: Fields, where: str) -> CheckedRun:
+    def checked_samples(self, run: ImportedRun, of_set: str, fields: AllParts, where: str) -> CheckedRun:
         """Compare the samples of a run with those of the others, and find its scores."""
         task = f"{self.task}-{of_set}" if of_set else self.task
-        evidence = evidence_of(fields, normalise=self.allowed.normalise)
-        samples = samples_of(evidence, where)
-        if task not in self.first:
-            self.first[task] = self.stored_samples(task) or samples
-        order = None if samples is self.first[task] else order_like(samples, self.first[task])
-        check_score_names(evidence, where)
-        scores = score_names(evidence, run.scores)
-        confidences(evidence, [name for name in scores if name in run.scores], where)
-        warnings = tuple(permuted_classes(evidence, where))
+        named_parts = fields if run.scores else {TEST: fields[TEST]}
+        parts = {part: evidence_of(each, normalise=self.allowed.normalise) for part, each in named_parts.items()}
+        order = self.order_of(samples_of(parts[TEST], where), task)
+        check_score_names(parts[TEST], where)
+        confidences(parts, run.scores, where)
+        scores = score_names(parts[TEST], run.scores)
+        warnings = tuple(permuted_classes(parts[TEST], where))
         return CheckedRun(run, Place(task, run.method), of_set, scores, order, warnings)
 
+    def order_of(self, samples: Samples, task: str) -> NDArray[np.int64] | None:
+        """Return the order in which samples are those of the first run of a task; None where they stand in it."""
+        if task not in self.first:
+            self.first[task] = self.stored_samples(task) or samples
+        first = self.first[task]
+        order = order_like(samples, first)
+        if first.ids is None and samples.ids is not None:
+            self.first[task] = replace(first, ids=samples.ids)  # the rows agree: these are the names of them all
+        return order
+
     def stored_samples(self, task: str) -> Samples | None:
-        """Return the samples of the first run of a task that is there; None where the task is new."""
+        """Return the samples of the runs of a task that are there, with ids if any has them; None if it is new."""
         manifest = self.manifests.get(task)
         if manifest is None or self.store is None:
             return None
+        found = None
         for entry in manifest.known_entries:
             for seed in entry.seeds:
                 folder = folder_of(task, entry.method, entry.job, seed)
-                test = read_test(folder, self.store) if self.store.has_record(folder) else None
-                if test is not None:
-                    return samples_of(test, f"{entry.label} of {task}")
-        if all(entry.imported for entry in manifest.known_entries):
-            return None  # an import was killed before its first run
-        raise UserError(
-            f"the task {task} in '{self.store.root}' has no finished run with predictions, so nothing shows that the "
-            f"samples are the same; {ANOTHER_TASK}"
-        )
+                path = self.store.find(folder, PREDICTION)
+                if (entry.label, seed) in self.replaced or not (self.store.has_record(folder) and path.is_file()):
+                    continue
+                samples = samples_in_file(path, f"{entry.label} of {task}")
+                if found is None or samples.ids is not None:
+                    found = samples
+                if found.ids is not None:
+                    return found
+        if found is None and not all(entry.imported for entry in manifest.known_entries):
+            raise UserError(
+                f"the task {task} in '{self.store.root}' has no finished run with predictions, so nothing shows that "
+                f"the samples are the same; {ANOTHER_TASK}"
+            )
+        return found
 
     def with_stored(self, checked: CheckedRun, loaded: AllParts) -> CheckedRun:
         """Add the record of a run that is there. Refuse one with other content, unless it is to be replaced."""
@@ -140,7 +182,7 @@ class Intake:
         record = self.store.read_record(folder) if self.store else None
         if record is None:
             return checked
-        if is_stored(record, file_checksums(checked.parts(self.allowed, loaded)), checked.scores):
+        if is_same(record, file_checksums(checked.parts(self.allowed, loaded)), checked.scores):
             return replace(checked, stored=record)
         if not self.replace:
             raise UserError(
@@ -158,13 +200,6 @@ class Intake:
         if self.store is not None:
             store_run(record, parts, checked.place.folder(checked.run.seed), self.store)
         return record
-
-
-def read_test(folder: Any, store: Store) -> Evidence | None:
-    try:
-        return Finished(folder, store).test
-    except Unavailable:
-        return None
 
 
 def all_parts(run: ImportedRun) -> AllParts:

@@ -52,7 +52,7 @@ class Place:
         return folder_of(self.task, self.method, self.job, seed)
 
     def entry(self, seeds: Sequence[int]) -> ManifestEntry:
-        return ManifestEntry(self.label, self.method, self.job, tuple(sorted(seeds)), imported=True)
+        return ManifestEntry(self.label, self.method, self.job, tuple(sorted(seeds)), imported=True, unpaired=True)
 
 
 def file_checksums(parts: Parts) -> dict[str, str]:
@@ -60,9 +60,9 @@ def file_checksums(parts: Parts) -> dict[str, str]:
     return {FILES[part]: hashlib.sha256(packed(evidence)).hexdigest() for part, evidence in parts.items()}
 
 
-def is_stored(record: Record | None, checksums: Mapping[str, str], scores: Sequence[str]) -> bool:
+def is_same(record: Record, checksums: Mapping[str, str], scores: Sequence[str]) -> bool:
     """Tell whether a record is that of a run with this content."""
-    return record is not None and record.checksums == checksums and list(record.measures.scores) == list(scores)
+    return record.checksums == checksums and list(record.measures.scores) == list(scores)
 
 
 def make_record(run: ImportedRun, place: Place, parts: Parts, scores: Sequence[str], *, normalised: bool) -> Record:
@@ -75,7 +75,7 @@ def make_record(run: ImportedRun, place: Place, parts: Parts, scores: Sequence[s
         run.seed,
         place.identity,
         label=place.label,
-        measures=measure(evidence, confidences(evidence, scores, run.file)),
+        measures=measure(evidence, confidences(parts, scores, run.file)),
         num_train=parts[TRAIN].num_samples if TRAIN in parts else None,
         notes=tuple(zero_notes(evidence)),
         provenance=Provenance(imported=Imported(run.file, run.sha256(), evidence.given, normalised)),
@@ -106,15 +106,16 @@ def store_run(record: Record, parts: Parts, folder: Path, store: Store) -> None:
 
 
 def extended(
-    before: Manifest | None, places: Mapping[Place, Sequence[int]], task: str, title: str, *, paired: bool
+    before: Manifest | None, places: Mapping[Place, Sequence[int]], task: str, title: str, *, paired: bool | None
 ) -> Manifest:
-    """Return the manifest of a task with further imported runs. What it showed, it still shows."""
+    """Return the manifest of a task with further imported runs. What it showed, it still shows.
+
+    `paired` says whether the runs are pairs; None leaves it at what was said before, which is no at first.
+    """
     manifest = before or Manifest(task, task, title or task, COVERAGES, next(iter(places)).label)
     entries = {entry.key: entry for entry in manifest.entries}
     for place, seeds in places.items():
         entry = place.entry(seeds)
-        entries[entry.key] = entries.get(entry.key, entry).with_seeds(seeds)
-    whole = replace(manifest, entries=tuple(entries.values()), paired=paired and (before is None or before.paired))
-    alone = all(entry.imported for entry in whole.entries)
-    intervals = whole.is_of_single_runs if alone else whole.intervals
-    return replace(whole, title=title or whole.title, intervals=intervals)
+        known = entries.get(entry.key, entry).with_seeds(seeds)
+        entries[entry.key] = known if paired is None else replace(known, unpaired=not paired)
+    return replace(manifest, entries=tuple(entries.values()), title=title or manifest.title)

@@ -12,6 +12,7 @@ from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
 from benchmark.imports.fields import Arrays, ImportedRun, field_name
 from benchmark.imports.find import Reading, find_files, read_array_file, read_seed, runs_of_file
+from benchmark.imports.frames import READERS, table_suffix
 from benchmark.imports.npz import file_sha256
 
 OF_LIST = ("task", "title", "paired", "reference", "run")
@@ -25,7 +26,7 @@ class Listing:
     runs: tuple[ImportedRun, ...]
     task: str = ""
     title: str = ""
-    paired: bool = False
+    paired: bool | None = None
     reference: str = ""
 
 
@@ -35,11 +36,20 @@ def runs_of_files(names: Sequence[str], how: Reading) -> Listing:
     if not files:
         raise UserError("expected files with predictions, e.g. score vit-*.npz; or try it with: score --example DIR")
     lists = [path for path in files if path.suffix == ".toml"]
+    check_used(how, files, bool(lists))
     if lists and len(files) > 1:
         raise UserError(f"'{lists[0]}' lists all runs of a command; name it alone, or list the others in it")
     if lists:
         return read_listing(lists[0], how)
     return Listing(tuple(run for path in files for run in runs_of_file(path, how)))
+
+
+def check_used(how: Reading, files: Sequence[Path], is_list: bool) -> None:
+    """Refuse what is said of files that are not there."""
+    if how.given and not is_list and not any(path.suffix == ".npy" for path in files):
+        raise UserError(f"--given {how.given}: it is for npy files, and none is named; leave it out")
+    if how.columns and not is_list and not any(table_suffix(path) in READERS for path in files):
+        raise UserError("--columns: it is for tables (.csv, .parquet …), and none is named; leave it out")
 
 
 def read_listing(path: Path, how: Reading) -> Listing:
@@ -87,7 +97,9 @@ def told_of_run(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return what an entry says of its run, beside its files: method, seed and scores."""
     told: dict[str, Any] = {}
     if "method" in entry:
-        told["method"] = str(entry["method"])
+        if not isinstance(entry["method"], str):
+            raise UserError(f"'{path}': method: expected text, got {shown(entry['method'])}")
+        told["method"] = entry["method"]
     if "seed" in entry:
         told["seed"] = read_seed(entry["seed"], str(path))
     if "scores" in entry:

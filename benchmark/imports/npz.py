@@ -4,6 +4,7 @@ import hashlib
 import struct
 import zipfile
 import zlib
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,12 +21,13 @@ LOCAL_HEADER = struct.Struct("<26xHH")
 Array = NDArray[Any]
 
 
-def read_npz(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file by name: stored ones are mapped, compressed ones read."""
+def read_npz(path: Path, wanted: Container[str] | None = None) -> dict[str, Array]:
+    """Return the arrays of a file by name, or those that are wanted: stored ones mapped, compressed ones read."""
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            names = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-            return {info.filename.removesuffix(".npy"): read_member(path, archive, info, file) for info in names}
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            names = [name for name in members if wanted is None or name in wanted]
+            return {name: read_member(path, archive, members[name], file) for name in names}
     except (zipfile.BadZipFile, EOFError, ValueError, zlib.error) as error:
         raise UserError(f"'{path}' is no npz file that can be read ({brief(error)})") from None
 

@@ -31,7 +31,7 @@ class Told:
     seed: int | None = None
     scores: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
-    given: str = "logits"
+    given: str | None = None
 
     def of_run(self, run: ImportedRun) -> ImportedRun:
         """Return a run with what was said of it in the place of what its file says."""
@@ -83,7 +83,8 @@ def flat_fields(arguments: Mapping[str, Any]) -> dict[str, Array]:
             for of_set, fields in mapping(value, name).items():
                 found |= {f"set.{of_set}.{each}": array for each, array in flat_fields(mapping(fields, of_set)).items()}
         elif name in NESTED and (isinstance(value, Mapping) or name != "confidence"):
-            inner = flat_fields(value) if name in ("val", "train") else mapping(value, name)
+            inner = mapping(value, name)
+            inner = flat_fields(inner) if name in ("val", "train") else inner
             found |= {f"{NESTED[name]}{each}": as_numpy(array, f"{name} {each}") for each, array in inner.items()}
         else:
             found[field_name(name, "score")] = as_numpy(value, name)
@@ -101,6 +102,8 @@ def as_numpy(value: Any, name: str) -> Array:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()
+    if isinstance(value, np.ma.MaskedArray):
+        value = np.ma.filled(value.astype(np.float64), np.nan)
     try:
         array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
     except (ValueError, TypeError):
@@ -119,7 +122,8 @@ def from_objects(array: Array, name: str) -> Array:
             array.shape
         )
     except (TypeError, ValueError):
-        raise UserError(f"{name}: expected numbers, got {shown(array.flat[0])}") from None
+        odd = next((value for value in array.ravel() if not isinstance(value, (int, float))), array.flat[0])
+        raise UserError(f"{name}: expected numbers, or text alone, got {shown(odd)}") from None
 
 
 def is_trainer_output(value: Any) -> bool:
@@ -142,10 +146,12 @@ def estimator_fields(estimator: Any, samples: Any, labels: Any) -> dict[str, Arr
         raise UserError(
             f"estimator: expected a fitted classifier with classes_, got {type(estimator).__name__}; call .fit first"
         )
+    if isinstance(classes, list):
+        raise UserError("estimator: expected one output, got several; bring the probabilities of one of them")
     classes, y = np.asarray(classes), np.asarray(labels)
     unknown = ~np.isin(y, classes)
     if unknown.any():
-        raise UserError(f"y: expected classes that the estimator was fitted on, got {shown(y[unknown][0])}")
+        raise UserError(f"y: expected classes that the estimator was fitted on, got {shown(y[unknown][0].item())}")
     numbers = np.searchsorted(classes, y)
     if hasattr(estimator, "predict_proba"):
         return {"probabilities": np.asarray(estimator.predict_proba(samples)), "labels": numbers}
@@ -155,4 +161,7 @@ def estimator_fields(estimator: Any, samples: Any, labels: Any) -> dict[str, Arr
         )
     values = np.asarray(estimator.decision_function(samples), np.float64)
     logits = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
+    if logits.shape[1] != len(classes):
+        got = f"{logits.shape[1]} decision values for {len(classes)} classes"
+        raise UserError(f"estimator: expected one value for each class, got {got}; use decision_function_shape='ovr'")
     return {"logits": logits, "labels": numbers}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.units import counted
 from benchmark.imports.fields import ImportedRun
+from benchmark.imports.npz import read_npz
 from benchmark.measure.evaluate import predicted_classes
 from benchmark.measure.prediction import Evidence
 
@@ -29,6 +31,13 @@ class Samples:
     ids: NDArray[Any] | None
     num_classes: int
     """0 where it is not known."""
+
+
+def samples_in_file(path: Path, where: str) -> Samples:
+    """Return the samples of a stored prediction. Its large arrays are not read."""
+    arrays = read_npz(path)
+    table = arrays.get("probabilities", arrays.get("logits", np.zeros((0, 0))))
+    return Samples(where, len(table), arrays["labels"], arrays.get("ids"), table.shape[1])
 
 
 def samples_of(evidence: Evidence, where: str) -> Samples:
@@ -51,10 +60,10 @@ def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
     if len(samples.labels) != len(first.labels):
         lacking = samples.where if len(first.labels) else first.where
         raise UserError(f"{both}: {lacking} has a loss and no labels, the other has labels; {ANOTHER_TASK}")
-    by_ids = samples.ids is not None and first.ids is not None
-    order = matched(samples.ids, first.ids, both) if samples.ids is not None and first.ids is not None else None
+    order = None if samples.ids is None or first.ids is None else matched(samples.ids, first.ids, both)
     labels = samples.labels[order] if order is not None and len(samples.labels) else samples.labels
     if (labels != first.labels).any():
+        by_ids = samples.ids is not None and first.ids is not None
         raise UserError(f"{both}: {differing_labels(labels, first, by_ids=by_ids)}")
     return order
 

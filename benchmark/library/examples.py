@@ -1,6 +1,7 @@
 """Write two small examples of predictions that were made elsewhere: by classifiers and regressors of scikit-learn."""
 
 import csv
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ def write_examples(folder: Path) -> str:
     check_folder(folder, "", "--example DIR")
     write_digits(folder / "digits")
     write_diabetes(folder / "diabetes.csv")
+    place = shlex.quote(str(folder))
     return (
         f"Two classifiers of digits, five seeds each, with probabilities: {folder / 'digits'}/\n"
         f"Two regressors, one run each, with a loss and a confidence: {folder / 'diabetes.csv'}\n\n"
-        f"{program()} score {folder / 'digits'}/*.npz --task digits-of-mine --results {folder / 'results'}\n"
-        f"{program()} score {folder / 'diabetes.csv'} --task diabetes --results {folder / 'results'}\n"
-        f"{program()} figures --results {folder / 'results'}"
+        f"{program()} score {place}/digits/*.npz --task digits-of-mine --results {place}/results\n"
+        f"{program()} score {place}/diabetes.csv --task diabetes --results {place}/results\n"
+        f"{program()} figures --results {place}/results"
     )
 
 

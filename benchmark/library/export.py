@@ -1,5 +1,6 @@
 """Hand out the predictions of finished runs, in the form in which `score` takes them."""
 
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmark.base.errors import UserError
+from benchmark.base.files import write_atomically
 from benchmark.measure.catalogue import OWN, POST_HOC, Unavailable, own_confidence
 from benchmark.measure.labels import name_at
 from benchmark.measure.prediction import CONFIDENCE, Evidence
@@ -31,11 +34,14 @@ class RunPredictions:
     """The confidences that are shown of it, the method's own first."""
 
     def save(self, folder: str | Path) -> Path:
-        """Write a file METHOD-SEED.npz that `score` reads; return its path."""
+        """Write a file METHOD-SEED.npz that `score` reads; return its path. One of another run is not replaced."""
         path = Path(folder) / f"{self.method.translate(NOT_IN_NAMES)}-{self.seed}.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
         told = {"method": np.array(self.method), "seed": np.array(self.seed), "scores": np.array(self.scores)}
-        np.savez(path, **self.arrays, **told)  # type: ignore[arg-type]
+        buffer = io.BytesIO()
+        np.savez(buffer, **self.arrays, **told)  # type: ignore[arg-type]
+        if path.exists() and path.read_bytes() != buffer.getbuffer():
+            raise UserError(f"'{path}' is there with other content; name another folder, e.g. one for each task")
+        write_atomically(path, buffer.getbuffer())
         return path
 
 

@@ -153,8 +153,8 @@ class ScoreOptions(TableOptions):
     """Of tables: the column of a field, each as FIELD=COLUMN."""
     labels: Path | None = None
     """A file with the true classes, for files that have none."""
-    given: Literal["logits", "log_probabilities", "probabilities"] = "logits"
-    """What an npy file has."""
+    given: Literal["logits", "log_probabilities", "probabilities"] | None = None
+    """What an npy file has; None: logits."""
     task: str | None = None
     title: str | None = None
     paired: bool | None = None

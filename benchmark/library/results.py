@@ -133,7 +133,8 @@ class Results:
     def predictions(self, task: str | None = None) -> Iterator[RunPredictions]:
         """Yield the stored predictions of each run that is shown, as `score` takes them; `save` writes such a file.
 
-        One run is in memory at a time. Runs whose predictions were not kept are left out.
+        One run is in memory at a time. Runs whose predictions were not kept are left out. A method with a training for
+        each coverage is several methods then: METHOD@90.
         """
         wanted = self.tasks if task is None else [match_name(task, self.tasks, "task in these results:")]
         for name in wanted:

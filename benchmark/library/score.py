@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from benchmark.base.errors import UserError
 from benchmark.base.files import say
-from benchmark.base.names import is_plain
+from benchmark.base.names import canonical, is_plain
 from benchmark.base.units import counted
 from benchmark.config.task import RESERVED
 from benchmark.imports.checks import Allowed
@@ -51,7 +51,7 @@ SHOWN = (
     "ece",
 )
 """Measures that a run is printed with."""
-COVERAGES = (100, 90, 80, 50)
+SHOWN_COVERAGES = (100, 90, 80, 50)
 NOT_OF_SCORE = {"files", "labels", "results", "columns", "scores"}
 """Options of the command that mean something else from Python."""
 
@@ -71,7 +71,7 @@ class Scored:
     def measures(self) -> dict[str, float]:
         """Return the measures of the first run by its own score: aurc, risk@90, accuracy …; all are fractions."""
         record = self.records[0]
-        return dict(measured(record, next(iter(record.measures.scores)), COVERAGES))
+        return dict(measured(record, next(iter(record.measures.scores)), SHOWN_COVERAGES))
 
     def to_frame(self) -> "DataFrame":
         """Return a line for each run and measure, as `load_results(…).to_frame()` does."""
@@ -84,7 +84,7 @@ class Scored:
             (record.task, record.method, record.label, score, record.seed, TESTED, measure, value)
             for record in self.records
             for score in record.measures.scores
-            for measure, value in measured(record, score, COVERAGES)
+            for measure, value in measured(record, score, SHOWN_COVERAGES)
         ]
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class Scored:
         rows = []
         for record in self.records:
             for score in record.measures.scores:
-                values = dict(measured(record, score, COVERAGES))
+                values = dict(measured(record, score, SHOWN_COVERAGES))
                 rows.append([record.label, record.seed, score, *(values.get(name) for name in SHOWN)])
         known = [i for i in range(3 + len(SHOWN)) if any(row[i] is not None for row in rows)]
         heading = ["method", "seed", "score", *SHOWN]
@@ -110,15 +110,21 @@ class Scored:
 
 def score_files(options: ScoreOptions) -> Scored:
     """Check the runs in some files, store those that are new, and write the tables."""
-    how = Reading(options.labels, options.given, dict(column_of(text) for text in options.columns or ()))
+    how = Reading(options.labels, options.given, named_columns(options.columns or ()))
     return store_runs(runs_of_files(options.files, how), options)
 
 
-def column_of(text: str) -> tuple[str, str]:
-    field, equals, column = text.partition("=")
-    if not equals or not field or not column:
-        raise UserError(f"--columns '{text}': expected FIELD=COLUMN, e.g. labels=y probabilities=p_*")
-    return field, column
+def named_columns(texts: Sequence[str]) -> dict[str, str]:
+    """Return the column of each field, of texts such as labels=y."""
+    found: dict[str, str] = {}
+    for text in texts:
+        field, equals, column = text.partition("=")
+        if not equals or not field or not column:
+            raise UserError(f"--columns '{text}': expected FIELD=COLUMN, e.g. labels=y probabilities=p_*")
+        if field in found:
+            raise UserError(f"--columns '{text}': {field} is {found[field]} already; name it once")
+        found[field] = column
+    return found
 
 
 def store_runs(listing: Listing, options: ScoreOptions) -> Scored:
@@ -133,7 +139,7 @@ def store_runs(listing: Listing, options: ScoreOptions) -> Scored:
         checked = intake.check(listing.runs, progress("checked", options))
         paired = listing.paired if options.paired is None else options.paired
         new = [
-            asked.applied_to(with_options(manifest, options, listing.reference))
+            asked.applied_to(with_options(manifest, options, listing.reference, is_set=manifest.task != task))
             for manifest in new_manifests(checked, task, manifests, options.title or listing.title, paired=paired)
         ]
         store.check_writable()
@@ -173,7 +179,7 @@ def task_name(wanted: str, known: Sequence[str]) -> str:
 
 
 def new_manifests(
-    checked: Sequence[CheckedRun], task: str, manifests: Mapping[str, Manifest], title: str, *, paired: bool
+    checked: Sequence[CheckedRun], task: str, manifests: Mapping[str, Manifest], title: str, *, paired: bool | None
 ) -> list[Manifest]:
     """Return the manifests that show the runs: one for the test samples, one for each evaluation set."""
     places: dict[str, dict[Place, list[int]]] = {}
@@ -187,10 +193,13 @@ def new_manifests(
     return found
 
 
-def with_options(manifest: Manifest, options: ScoreOptions, reference: str) -> Manifest:
-    """Return a manifest with the rows and the reference that were asked for."""
+def with_options(manifest: Manifest, options: ScoreOptions, reference: str, *, is_set: bool) -> Manifest:
+    """Return a manifest with the rows and the reference that were asked for. An evaluation set may lack the latter."""
     labels = [entry.label for entry in manifest.entries]
-    chosen = pick_reference(options.reference or reference or None, manifest.reference, labels)
+    wanted = options.reference or reference or None
+    if is_set and wanted is not None and canonical(wanted) not in map(canonical, labels):
+        wanted = None
+    chosen = pick_reference(wanted, manifest.reference, labels)
     rows = tuple(dict.fromkeys(options.coverages or manifest.coverages))
     return replace(manifest, reference=chosen, coverages=rows, baseline=manifest.baseline or chosen)
 
@@ -228,7 +237,8 @@ def score(
     if estimator is not None:
         more = {**estimator_fields(estimator, X, y), **more}
         method = method or type(estimator).__name__
-    told = Told(method, seed, tuple(scores), columns or {}, asked.given)
+    shown = (scores,) if isinstance(scores, str) else tuple(scores)
+    told = Told(str(method), seed, shown, columns or {}, asked.given)
     runs = runs_of_objects(given, told, more)
     if results is not None:
         scored = store_runs(runs, asked)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmark.measure.evaluate import Classified, Ranking
 from benchmark.measure.metrics import kept
 from benchmark.measure.prediction import Evidence
-from benchmark.measure.statistics import DRAWS, LEVEL, Outcome
+from benchmark.measure.statistics import DRAWS, LEVEL, NOISE_DECIMALS, Outcome
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int32]
@@ -70,8 +70,7 @@ class ResampledRanking:
 
     def measured(self, counts: Counts, coverages: Sequence[float]) -> dict[str, Array]:
         """Return each measure in each draw; coverages are in per cent."""
-        sizes, losses = self.parts(counts)
-        ends = np.vstack([np.zeros_like(sizes[:1]), np.cumsum(sizes, axis=0)])
+        sizes, losses, ends = self.ranked_parts(counts)
         sums = np.vstack([np.zeros_like(losses[:1]), np.cumsum(losses, axis=0)])
         aurc, augrc = (self.area(table, sizes, losses, ends) for table in self.tables)
         measures = {"aurc": aurc, "augrc": augrc} | risks(ends, sums, coverages)
@@ -99,6 +98,7 @@ class ResampledRanking:
         return self.order[ranks], parts, starts
 
     def ranked_parts(self, counts: Counts) -> tuple[Counts, Array, Counts]:
+        """Return the same, and at which rank each part begins and ends."""
         sizes, losses = self.parts(counts)
         return sizes, losses, np.vstack([np.zeros_like(sizes[:1]), np.cumsum(sizes, axis=0)])
 
@@ -213,9 +213,11 @@ def interval(draws: Array) -> tuple[float, float]:
 def bootstrap_test(a: Array, b: Array) -> Outcome:
     """Test by paired draws whether two measures differ: p is twice the smaller share of draws on one side of 0.
 
-    A draw without a difference counts on both sides, and one more on each, so that p is never 0.
+    A draw without a difference counts on both sides, and one more on each, so that p is never 0. What is smaller than
+    the noise of sums of floats is no difference.
     """
-    difference = (b - a)[~np.isnan(b - a)]
+    difference = np.round(b - a, NOISE_DECIMALS)
+    difference = difference[~np.isnan(difference)]
     lower, higher = int((difference >= 0).sum()), int((difference <= 0).sum())
     p = min(1.0, 2 * (1 + min(lower, higher)) / (1 + len(difference)))
     return Outcome(p, float(difference.mean()), float(difference.mean()))

@@ -15,6 +15,7 @@ from benchmark.store.record import Plain, newer_version
 
 VERSION = 2
 FOREIGN = "it names what cannot be in this folder"
+DEFAULT_THRESHOLD = "sort"
 ALL_SHOWN = ("markers", "second", "w/t/l", "avg. rank")
 
 
@@ -39,6 +40,8 @@ class ManifestEntry:
     """Settings of the method that differ from the task file, by name: the value in the file and the value used."""
     imported: bool = False
     """Whether its runs were made elsewhere."""
+    unpaired: bool = False
+    """Whether nothing says that its runs are pairs with those of other methods that have the same seed."""
 
     @property
     def column(self) -> tuple[str, float | None, int | None]:
@@ -73,7 +76,7 @@ class Manifest:
     test: str = "exact"
     holm: str = ""
     """What Holm's correction covers; empty for no correction."""
-    threshold: str = "sort"
+    threshold: str = DEFAULT_THRESHOLD
     """Which images are kept at a coverage."""
     scores: tuple[str, ...] = ()
     """Scores that every method is read with, in addition to its own."""
@@ -89,10 +92,8 @@ class Manifest:
     """Of percentages; other measures change by as many."""
     transpose: bool = False
     """Whether each method is a row."""
-    intervals: bool = False
-    """Whether test images are resampled, to show how far the measures depend on them."""
-    paired: bool = True
-    """Whether runs of one seed are pairs across methods, as trained ones are."""
+    intervals: bool | None = None
+    """Whether test images are resampled, to show how far measures depend on them; None: for imported single runs."""
     remark: str = ""
     """What to know of the data."""
     published: str = ""
@@ -122,14 +123,25 @@ class Manifest:
         return any(entry.imported for entry in self.entries)
 
     @property
+    def paired(self) -> bool:
+        """Tell whether runs of one seed are pairs across methods, as trained ones are."""
+        return not any(entry.unpaired for entry in self.entries)
+
+    @property
     def is_of_single_runs(self) -> bool:
         """Tell whether no method has more than one run, so that nothing can be said about seeds."""
         return all(len(entry.seeds) <= 1 for entry in self.entries)
 
     @property
+    def resamples_images(self) -> bool:
+        """Tell whether test images are resampled: as asked, else where single runs were imported."""
+        by_default = self.has_imported and self.is_of_single_runs
+        return by_default if self.intervals is None else self.intervals
+
+    @property
     def judged_by_images(self) -> bool:
         """Tell whether its cells have intervals over test images, and are compared over these, not over seeds."""
-        return self.intervals and self.is_of_single_runs
+        return self.resamples_images and self.is_of_single_runs and self.threshold == DEFAULT_THRESHOLD
 
 
 @dataclass(frozen=True)

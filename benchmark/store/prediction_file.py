@@ -11,6 +11,9 @@ from benchmark.measure.prediction import Evidence, Floats, Prediction
 AUX, GROUP = "aux.", "group."
 """Begin the names of further outputs, and of columns that group the samples."""
 Arrays = dict[str, NDArray[Any]]
+SMALLEST = np.finfo(np.float32).tiny
+"""What a probability of 0 counts as, so that no logarithm is infinite."""
+LOG_OF_ZERO = float(np.log(SMALLEST))
 
 
 def packed(evidence: Evidence) -> memoryview:
@@ -69,8 +72,8 @@ def with_prefix(arrays: Arrays, prefix: str) -> Arrays:
 
 
 def logarithms(probabilities: Floats) -> Floats:
-    """Return log p in the same precision; 0 counts as the smallest normal float32, so that nothing is infinite."""
-    logits = np.maximum(probabilities, np.finfo(np.float32).tiny, dtype=probabilities.dtype)
+    """Return log p in the same precision, and a finite number for 0."""
+    logits = np.maximum(probabilities, SMALLEST, dtype=probabilities.dtype)
     np.log(logits, out=logits)
     logits.setflags(write=False)
     return logits

@@ -84,8 +84,7 @@ def ends_of(row: Row, column: Column) -> tuple[float, float] | None:
     draws = column.draws.get(row.key)
     if draws is None or np.isnan(draws).all():
         return None
-    low, high = interval(row.scale * draws)
-    return low, high
+    return interval(row.scale * draws)
 
 
 def text_of(value: float, ends: tuple[float, float], row: Row, sign: str = "") -> str:

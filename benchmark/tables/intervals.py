@@ -23,7 +23,7 @@ def with_draws(manifest: Manifest, columns: Sequence[Column], store: Store) -> l
 
     All share the draws. A column with several runs has the mean of its runs in each draw.
     """
-    if not manifest.intervals:
+    if not manifest.resamples_images:
         return list(columns)
     runs: dict[str, list[ResampledRun]] = {}
     reasons: dict[str, str] = {}

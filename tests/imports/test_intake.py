@@ -128,6 +128,51 @@ def test_samples_are_matched_by_ids(tmp_path: Path) -> None:
     assert np.array_equal(second.prediction.logits, logits(2))
 
 
+def test_ids_of_a_later_run_hold_for_all(tmp_path: Path) -> None:
+    """The first run has none: the second, row by row the same, says what they are."""
+    order = np.arange(SAMPLES).reshape(-1, CLASSES)[::-1].ravel()  # within classes: the labels stay
+    save(
+        tmp_path,
+        a_0=logit_run(1),
+        b_0=logit_run(2, ids=np.arange(SAMPLES)),
+        c_0={"labels": labels()[order], "logits": logits(2)[order], "ids": order},
+    )
+    results = tmp_path / "r"
+    imported(results, tmp_path / "a-0.npz", tmp_path / "b-0.npz", tmp_path / "c-0.npz")
+    store = Store(results)
+    predictions = [store.read_prediction(folder).prediction.logits for folder in store.finished()]
+    assert np.array_equal(predictions[1], predictions[2])
+    again = save(tmp_path, d_0={"labels": labels()[order], "logits": logits(2)[order], "ids": order})
+    imported(results, *again)
+    assert np.array_equal(store.read_prediction(store.finished()[-1]).prediction.logits, logits(2))
+
+
+def test_other_samples_replace_the_only_run(tmp_path: Path) -> None:
+    imported(tmp_path / "r", *save(tmp_path, a_0=logit_run()))
+    shorter = {"labels": labels()[:60], "logits": logits()[:60]}
+    imported(tmp_path / "r", *save(tmp_path, a_0=shorter), "--replace")
+    assert one_record(tmp_path / "r", "a").measures.num_images == 60
+
+
+def test_a_reference_that_a_set_lacks(tmp_path: Path) -> None:
+    fog = {"set.fog.logits": logits(5), "set.fog.labels": labels()}
+    paths = save(tmp_path, a_0=logit_run(1, **fog), b_0=logit_run(2), c_0=logit_run(3, **fog))
+    imported(tmp_path / "r", *paths, "--reference", "b")
+    references = {manifest.task: manifest.reference for manifest in Store(tmp_path / "r").manifests()}
+    assert references == {"predictions": "b", "predictions-fog": "a"}
+
+
+def test_counts_are_divided_by_their_sum(tmp_path: Path) -> None:
+    votes = np.random.default_rng(0).integers(0, 50, (SAMPLES, CLASSES)) + 1
+    (path,) = save(tmp_path, a_0={"labels": labels(), "probabilities": votes})
+    assert "they look like logits" in refused(path)
+    imported(tmp_path / "r", path, "--normalise")
+    store = Store(tmp_path / "r")
+    stored = store.read_prediction(store.finished()[0]).prediction.probabilities
+    assert stored is not None
+    assert np.allclose(stored.sum(axis=1), 1)
+
+
 def test_classes_in_another_order_are_a_warning(tmp_path: Path) -> None:
     turned = logit_run() | {"logits": np.roll(logits(strength=6.0), 1, axis=1)}
     said = imported(tmp_path / "r", *save(tmp_path, a_0=turned))
@@ -284,6 +329,15 @@ class TestPairs:
         shown = run_here("tables", "--results", tmp_path / "r", "--test", "paired")
         assert "two-sided Wilcoxon signed-rank test over seeds" in shown.stdout
 
+    def test_what_was_said_stays_until_something_else_is(self, tmp_path: Path) -> None:
+        results, paths = tmp_path / "r", grid(tmp_path)
+
+        def paired(*words: str) -> bool:
+            imported(results, *paths, *words)
+            return Store(results).manifests()[0].paired
+
+        assert [paired(), paired("--paired"), paired(), paired("--no-paired")] == [False, True, True, False]
+
     def test_a_table_is_paired_if_all_in_it_are(self, tmp_path: Path) -> None:
         imported(tmp_path / "r", *grid(tmp_path, ("a",)), "--paired")
         imported(tmp_path / "r", *grid(tmp_path, ("b",)))
@@ -356,7 +410,11 @@ class TestBesideTrainedRuns:
         again = run_here("--datasets", tmp_path / "tiny.toml", *words)
         assert again.returncode == 0, again.stderr
         assert "forest" not in again.stdout
-        assert "forest" in run_here("tables", "--results", results, "--methods", "all").stdout
+        shown = run_here("tables", "--results", results, "--methods", "all").stdout
+        assert "forest" in shown
+        assert "Runs of one seed" not in shown, "nobody said that these are pairs"
+        refused_test = run_here("tables", "--results", results, "--methods", "all", "--test", "paired")
+        assert "nothing says that runs of tiny with one seed are pairs" in refused_test.stderr
         wrong = run_here("--datasets", tmp_path / "tiny.toml", "--methods", "forest", "--results", results, "-q")
         assert wrong.returncode == 2
         assert "plugin" not in wrong.stderr
@@ -366,5 +424,5 @@ def test_the_manifest_says_what_is_imported(tmp_path: Path) -> None:
     imported(tmp_path / "r", *grid(tmp_path))
     plain = json.loads((tmp_path / "r" / "manifests" / "predictions.json").read_text())
     assert [entry["imported"] for entry in plain["entries"]] == [True, True]
-    assert plain["paired"] is False
+    assert [entry["unpaired"] for entry in plain["entries"]] == [True, True]
     assert CLASSES == 4

@@ -77,6 +77,29 @@ def test_columns_go_by_their_own_names(expected: dict[Any, Any], tmp_path: Path)
     assert measures(tmp_path / "r") == expected
 
 
+def test_only_numbered_columns_are_classes(tmp_path: Path) -> None:
+    """`logits_max` beside `logits_0` … is no class."""
+    table = pd.DataFrame(logits(), columns=[f"logits_{index}" for index in range(CLASSES)])
+    table.assign(label=labels(), logits_max=9.0, logits_a0=9.0).to_csv(tmp_path / "a-0.csv", index=False)
+    imported(tmp_path / "r", tmp_path / "a-0.csv")
+    imported(tmp_path / "q", *save(tmp_path, a_0=logit_run()))
+    ours, theirs = (next(iter(measures(tmp_path / name).values())) for name in "rq")
+    assert ours.classifier.nll == pytest.approx(theirs.classifier.nll)
+
+
+def test_numbers_are_read_as_they_are_written(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).random(SAMPLES)
+    lines = [{"loss": 0.5, "confidence": value, "id": f"{index:03}"} for index, value in enumerate(values.tolist())]
+    (tmp_path / "a-0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    pd.DataFrame(lines).to_csv(tmp_path / "b-0.csv", index=False)
+    imported(tmp_path / "r", tmp_path / "a-0.jsonl", tmp_path / "b-0.csv")
+    store = Store(tmp_path / "r")
+    for folder in store.finished():
+        stored = store.read_prediction(folder)
+        assert np.array_equal(stored.prediction.aux["confidence.confidence"], values)
+        assert stored.ids is not None and stored.ids[7] == "007"
+
+
 def test_lists_in_one_column(tmp_path: Path) -> None:
     lines = [
         {"label": int(y), "logits": [float(z) for z in row], "id": f"q{index}"}

@@ -83,3 +83,13 @@ def test_a_run_without_predictions_is_left_out(tmp_path: Path) -> None:
     imported(tmp_path / "r", *grid(tmp_path))
     next(iter((tmp_path / "r").rglob("prediction.npz"))).unlink()
     assert len(list(sb.load_results(tmp_path / "r").predictions())) == 5
+
+
+def test_a_file_of_another_run_is_not_replaced(tmp_path: Path) -> None:
+    for task, noise in (("one", 1), ("two", 2)):
+        imported(tmp_path / "r", *save(tmp_path, a_0=logit_run(noise)), "--task", task)
+    runs = list(sb.load_results(tmp_path / "r").predictions())
+    runs[0].save(tmp_path / "out")
+    runs[0].save(tmp_path / "out")
+    with pytest.raises(sb.UserError, match="is there with other content; name another folder"):
+        runs[1].save(tmp_path / "out")

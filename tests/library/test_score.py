@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import RidgeClassifier
+from sklearn.svm import SVC
 
 import benchmark as sb
 from tests.imports.runs import SAMPLES, labels, logits, loss_run, softmax
@@ -128,7 +129,12 @@ class TestEstimators:
             ({"estimator": RidgeClassifier()}, "expected X and y too"),
             ({"estimator": RidgeClassifier(), "X": X, "y": y}, "expected a fitted classifier"),
             ({"estimator": RidgeClassifier().fit(X, y % 2), "X": X, "y": y}, "y: expected classes that the estimator"),
-            ({"estimator": SimpleNamespace(classes_=[0, 1]), "X": X, "y": y % 2}, "expected predict_proba or"),
+            (
+                {"estimator": SimpleNamespace(classes_=np.array([0, 1])), "X": X, "y": y % 2},
+                "expected predict_proba or",
+            ),
+            ({"estimator": SVC(decision_function_shape="ovo").fit(X, y), "X": X, "y": y}, "got 45 decision values"),
+            ({"estimator": RandomForestClassifier(2).fit(X, np.c_[y, y]), "X": X, "y": y}, "expected one output"),
         ],
     )
     def test_mistakes(self, arguments: dict[str, Any], said: str) -> None:
@@ -153,6 +159,14 @@ def test_the_output_of_a_trainer() -> None:
         ({"labels": labels(), "logits": logits(), "groups": [1, 2]}, "groups: expected arrays by name"),
         ({"labels": labels(), "logits": np.full((SAMPLES, 4), None)}, "logits: 480 values are NaN or infinite"),
         ({"labels": labels(), "logits": logits(), "task": "a/b", "results": "r"}, "--task 'a/b'"),
+        ({"labels": labels(), "logits": logits(), "val": 3}, "val: expected arrays by name"),
+        ({"labels": labels(), "logits": logits(), "seed": [1, 2]}, "seed: expected a whole number"),
+        (
+            {"labels": labels(), "logits": logits(), "ids": np.array([1, "a"] * 60, dtype=object)},
+            "ids: expected numbers, or text alone, got 'a'",
+        ),
+        ({"labels": np.ma.masked_equal(labels(), 3), "logits": logits()}, "labels: 30 values are NaN or infinite"),
+        ({"labels": labels(), "logits": logits(), "scores": "pNorm"}, "no score 'pNorm': it needs val.…"),
     ],
 )
 def test_mistakes_are_one_clear_error(
@@ -162,6 +176,26 @@ def test_mistakes_are_one_clear_error(
     with pytest.raises(sb.UserError) as caught:
         sb.score(**arguments)
     assert said in str(caught.value)
+
+
+def test_what_is_said_beside_files_is_used_or_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a-0.npy", softmax(logits()))
+    np.save(tmp_path / "y.npy", labels())
+    beside = {"labels": tmp_path / "y.npy", "given": "probabilities", "method": "vit", "seed": 4, "scores": ["margin"]}
+    (record,) = sb.score(tmp_path / "a-0.npy", **beside).records
+    assert (record.label, record.seed, list(record.measures.scores)) == ("vit", 4, ["margin"])
+    with pytest.raises(sb.UserError, match="logits: expected nothing beside files"):
+        sb.score(tmp_path / "a-0.npy", logits=logits())
+    with pytest.raises(sb.UserError, match="labels: expected nothing beside a frame"):
+        sb.score(pd.DataFrame(loss_run()), labels=labels())
+
+
+def test_scores_that_need_other_parts_can_be_named() -> None:
+    part = {"labels": labels(), "logits": logits(1), "features": logits(2)}
+    scored = sb.score(
+        labels=labels(), logits=logits(), features=logits(3), val=part, train=part, scores=["pNorm", "kNN", "SR"]
+    )
+    assert list(scored.records[0].measures.scores) == ["pNorm", "kNN", "SR"]
 
 
 def test_an_object_that_means_nothing() -> None:

@@ -115,6 +115,11 @@ def test_the_test_by_pairs_sees_what_overlapping_intervals_hide() -> None:
     assert bootstrap_test(ours, ours).p == 1
 
 
+def test_the_noise_of_sums_is_no_difference() -> None:
+    ours = np.random.default_rng(0).random(DRAWS)
+    assert bootstrap_test(ours, ours + 1e-13).p == 1
+
+
 def test_p_is_that_of_a_normal_law_where_the_difference_is_normal() -> None:
     draws = 1.5 + np.random.default_rng(0).standard_normal(DRAWS)
     assert bootstrap_test(np.zeros(DRAWS), draws).p == pytest.approx(2 * norm.cdf(-1.5), abs=0.01)

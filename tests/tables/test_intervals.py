@@ -67,13 +67,25 @@ def test_more_seeds_are_judged_over_seeds_again(single: Path, tmp_path: Path) ->
     text = (single / "tables" / "predictions.md").read_text()
     assert "mean±std over 2 seeds" in text
     assert "bootstrap" not in text
-    assert not Store(single).manifests()[0].intervals
+    assert not Store(single).manifests()[0].judged_by_images
 
 
 def test_intervals_can_be_left_out(single: Path) -> None:
     shown = run_here("tables", "--results", single, "--no-intervals").stdout
     assert "bootstrap" not in shown
     assert "no marker is possible before 4 seeds" in shown
+
+
+def test_the_choice_to_leave_them_out_stays(single: Path, tmp_path: Path) -> None:
+    (path,) = save(tmp_path, good_0=logit_run(1))
+    imported(single, path, "--no-intervals")
+    assert "bootstrap" not in imported(single, path)
+    assert "bootstrap" in imported(single, path, "--intervals")
+
+
+def test_another_rule_of_what_is_kept_has_none(single: Path) -> None:
+    shown = run_here("tables", "--results", single, "--threshold", "percentile").stdout
+    assert "bootstrap" not in shown
 
 
 def test_losses_have_intervals_too(tmp_path: Path) -> None:
