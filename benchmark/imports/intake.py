@@ -22,7 +22,7 @@ from benchmark.imports.together import (
     samples_in_file,
     samples_of,
 )
-from benchmark.store.manifest import Manifest
+from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, Store, folder_of
 
@@ -102,21 +102,22 @@ class Intake:
 
     def check_columns(self, found: Sequence[CheckedRun]) -> None:
         """Refuse a method that is called as another one with a score is: both would be one column."""
-        labels = {each.place.label for each in found} | {e.label for m in self.manifests.values() for e in m.entries}
-        columns = {f"{each.place.label}+{score}": each.run.file for each in found for score in each.scores}
-        columns |= {name: name for name in self.stored_columns()}
-        for label in labels:
-            if label in columns:
-                what = f"{columns[label]}: a confidence of it is shown as {label}"
-                raise UserError(f"{what}, which is the name of a method; give one of them another name")
+        for task in dict.fromkeys(each.place.task for each in found):
+            entries = self.manifests[task].entries if task in self.manifests else ()
+            scores = [(entry.label, score) for entry in entries for score in self.stored_scores(task, entry)]
+            scores += [(each.place.label, score) for each in found if each.place.task == task for score in each.scores]
+            labels = {each.place.label for each in found} | {entry.label for entry in entries}
+            for label, score in scores:
+                if (name := f"{label}+{score}") in labels:
+                    column = f"'{name}' is the column of {label} with the score {score}"
+                    raise UserError(f"method {column} already; give one of them another name")
 
-    def stored_columns(self) -> Iterator[str]:
-        """Yield the columns of further scores that the tables of this task have."""
-        for manifest in self.manifests.values() if self.store else ():
-            for entry in manifest.entries if manifest.task.startswith(self.task) else ():
-                folder = folder_of(manifest.task, entry.method, entry.job, entry.seeds[0] if entry.seeds else 0)
-                record = self.store.read_record(folder) if self.store else None
-                yield from (f"{entry.label}+{score}" for score in (record.measures.scores if record else ()))
+    def stored_scores(self, task: str, entry: ManifestEntry) -> list[str]:
+        """Return the scores of the first run of an entry that is there."""
+        folders = (folder_of(task, entry.method, entry.job, seed) for seed in entry.seeds)
+        records = (self.store.read_record(folder) for folder in folders) if self.store else iter(())
+        first = next((record for record in records if record is not None), None)
+        return [] if first is None else list(first.measures.scores)
 
     def check_run(self, run: ImportedRun) -> Iterator[CheckedRun]:
         """Yield the run and each of its evaluation sets, checked."""

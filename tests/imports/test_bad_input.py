@@ -184,7 +184,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "another reference": (lambda f: [*grid(f), "--reference", "c"], "--reference c: not among the methods shown"),
     "pairs that are none": (lambda f: [*grid(f), "--test", "paired"], "--test paired: nothing says that runs of predictions with one seed are pairs"),
     "an unknown score": (lambda f: [*grid(f), "--scores", "energi"], "unknown score 'energi': did you mean 'energy'?"),
-    "a method named as a column": (lambda f: [*save(f, a_0=logit_run(**{"confidence.x": CONFIDENCE}), b_0=logit_run(method=np.array("a+x")))], "a confidence of it is shown as a+x, which is the name of a method"),
+    "a method named as a column": (lambda f: [*save(f, a_0=logit_run(**{"confidence.x": CONFIDENCE}), b_0=logit_run(method=np.array("a+x")))], "method 'a+x' is the column of a with the score x already; give one of them another name"),
     "columns of no table": (lambda f: [*grid(f), "--columns", "labels=y"], "--columns: it is for tables"),
     "kind of no array": (lambda f: [*grid(f), "--given", "probabilities"], "--given probabilities: it is for npy files"),
     "a field of two columns": (lambda f: [csv_file(f, "y,ya,p_0,p_1", "0,1,0.5,0.5"), "--columns", "labels=y*", "probabilities=p_*"], "labels=y*: expected one column, got y, ya"),
