@@ -4,18 +4,18 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmark.base.errors import UserError
+from benchmark.base.units import counted
 from benchmark.imports.evidence import confidences, zero_labels
 from benchmark.imports.fields import TEST, TRAIN, VAL, ImportedRun
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import made_by_now
-from benchmark.store.prediction_file import packed
+from benchmark.store.prediction_file import LOG_OF_ZERO, packed
 from benchmark.store.provenance import Imported, Provenance
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, RECORD, Store, folder_of
@@ -84,19 +84,18 @@ def make_record(run: ImportedRun, place: Place, parts: Parts, scores: Sequence[s
 
 
 def zero_notes(evidence: Evidence) -> list[str]:
+    """Return a note on samples whose class has probability 0, if there are any."""
     count = zero_labels(evidence)
-    share = f"{count:,} of {evidence.num_samples:,} test samples"
-    return (
-        [f"{share} have probability 0 for their class, for which the NLL counts 87 each and not infinity"]
-        if count
-        else []
-    )
+    if not count:
+        return []
+    samples = counted(count, "test sample has", "test samples have")
+    return [f"{samples} probability 0 for the true class: the NLL counts {-LOG_OF_ZERO:.0f} there, and not infinity"]
 
 
 def store_run(record: Record, parts: Parts, folder: Path, store: Store) -> None:
     """Write the files of a run, the record last. One that is there is removed first: a record has its own files."""
-    with ExitStack() as stack:
-        if not stack.enter_context(store.claim(folder)):
+    with store.claim(folder) as ours:
+        if not ours:
             raise UserError(f"'{store.root / folder}': another process works on it; try again when it is done")
         (store.root / folder / RECORD).unlink(missing_ok=True)
         checksums = {FILES[part]: store.write_prediction(folder, FILES[part], each) for part, each in parts.items()}
