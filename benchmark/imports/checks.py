@@ -20,6 +20,8 @@ SUM_TOLERANCE = {2: 1e-2, 4: 1e-3, 8: 1e-3}
 """How far the probabilities of a sample may be from 1 in sum, by bytes of a number."""
 LARGEST = 1e30
 """Of logits: the difference of two, and its exponential, must be a number."""
+ROUNDING = 1e-6
+"""What a probability may be below 0."""
 MOST_CLASSES = 100_000
 MOST_TIES = 0.01
 """The share of float16 probabilities that may share the largest value."""
@@ -137,7 +139,7 @@ def check_numbers(array: Array, name: str, where: str, *, infinite_counts: bool)
     count, first = 0, -1
     table = array if array.ndim == 2 else array[:, None]
     for rows in blocks(table):
-        block = table[rows]
+        block = np.require(table[rows], requirements=["ALIGNED"])
         wrong = ~np.isfinite(block) if infinite_counts else np.isnan(block) | np.isposinf(block)
         if wrong.any():
             at = np.flatnonzero(wrong.any(axis=1))
@@ -163,12 +165,13 @@ def refuse(wrong: NDArray[np.bool_], array: Array, what: str, hint: str = "") ->
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         raise UserError(
-            f"{what}, got {array[first].item()} in row {first} ({counted(int(wrong.sum()), 'such row')}){hint}"
+            f"{what}, got {array[first].item():.10g} in row {first} ({counted(int(wrong.sum()), 'such row')}){hint}"
         )
 
 
 def check_classes(array: Array, name: str, where: str, num_classes: int | None) -> None:
     """Refuse classes that are not whole numbers from 0, and below their number where that is known."""
+    array = np.asarray(array, np.float64)
     refuse(array != np.floor(array), array, f"{where}: {name}: expected classes as whole numbers")
     most = np.inf if num_classes is None else num_classes - 1
     expected = "classes counted from 0" if num_classes is None else f"classes from 0 to {num_classes - 1}"
@@ -207,7 +210,7 @@ class Scan:
     @property
     def is_probable(self) -> bool:
         """Tell whether every number is one from 0 to 1."""
-        return self.lowest >= 0 and self.highest <= 1 + self.tolerance
+        return self.lowest >= -ROUNDING and self.highest <= 1 + self.tolerance
 
     @property
     def sums_to_one(self) -> bool:
@@ -223,7 +226,7 @@ def scan_table(table: Array, *, logarithms: bool = False) -> Scan:
     lowest, highest = np.inf, -np.inf
     sums, log_sums = [], [np.zeros(0)]
     for rows in blocks(table):
-        block = np.asarray(table[rows])
+        block = np.require(table[rows], requirements=["ALIGNED"])
         lowest, highest = min(lowest, float(block.min())), max(highest, float(block.max()))
         sums.append(block.sum(axis=1, dtype=np.float64))
         if logarithms:
@@ -305,9 +308,12 @@ def check_ties(table: Array, kind: str, where: str, allowed: Allowed) -> None:
 
 def check_parts(parts: Mapping[str, Fields], where: str) -> None:
     """Refuse parts of a run that do not fit its test samples: other classes, or other features."""
-    for name in (*TABLES, "features"):
-        widths = {part or "test": fields[name].shape[1] for part, fields in parts.items() if name in fields}
+    for what, names in (("classes", set(TABLES)), ("features", {"features"})):
+        widths = {
+            part or "test": fields[name].shape[1] for part, fields in parts.items() for name in names & fields.keys()
+        }
         for part, width in widths.items():
             if width != widths.get("test", width):
-                expected = f"as many columns as the test samples have, {widths['test']}"
-                raise UserError(f"{where}: {part}.{name}: expected {expected}, got {width}")
+                raise UserError(
+                    f"{where}, {part}: expected {widths['test']} {what}, as the test samples have, got {width}"
+                )

@@ -12,7 +12,7 @@ from benchmark.imports.fields import KINDS, TEST, TRAIN, VAL, named
 from benchmark.measure.catalogue import OWN, POST_HOC, Unavailable, confidence_of
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
 from benchmark.measure.scores import Confidence
-from benchmark.store.prediction_file import LOG_OF_ZERO, logarithms
+from benchmark.store.prediction_file import LOG_OF_ZERO, SMALLEST, logarithms
 
 Fields = Mapping[str, NDArray[Any]]
 SR = "SR"
@@ -54,15 +54,18 @@ def prediction_of(fields: Fields, given: str, n: int, normalise: bool) -> Predic
         p = (p / p.sum(axis=1, keepdims=True, dtype=np.float64)).astype(p.dtype) if normalise else p
         return Prediction(logarithms(p), features, aux, p)
     if given == "log_probabilities":
-        return Prediction(np.maximum(floats(fields[given]), LOG_OF_ZERO), features, aux)
+        return Prediction(np.nan_to_num(floats(fields[given]), neginf=LOG_OF_ZERO), features, aux)
     logits = floats(fields["logits"]) if given == "logits" else np.zeros((n, 0), np.float32)
     return Prediction(logits, features, aux)
 
 
 def floats(array: NDArray[Any]) -> NDArray[np.floating]:
-    """Return numbers in their own precision: float64 or float32, in which float16 is exact."""
+    """Return numbers in their own precision: float64 or float32, in which float16 is exact.
+
+    What is mapped into memory at an odd place is copied: most operations would take many times as long there.
+    """
     kind = np.float32 if array.dtype in (np.float16, np.float32) else np.float64
-    return np.ascontiguousarray(array, dtype=kind)
+    return np.require(array, kind, ["C_CONTIGUOUS", "ALIGNED"])
 
 
 def score_names(evidence: Evidence, wanted: Sequence[str] = ()) -> tuple[str, ...]:
@@ -120,8 +123,10 @@ def check_score_names(evidence: Evidence, where: str) -> None:
 
 
 def zero_labels(evidence: Evidence) -> int:
-    """Return how many samples have a true class of probability 0, which counts as the smallest number."""
+    """Return how many samples have a true class whose probability is 0, or so small that it counts as that."""
+    own = np.arange(len(evidence.labels)), evidence.labels
     p = evidence.prediction.probabilities
-    if p is None:
-        return 0
-    return int((p[np.arange(len(evidence.labels)), evidence.labels] == 0).sum())
+    if p is not None:
+        return int((p[own] < SMALLEST).sum())
+    is_logarithm = evidence.given == "log_probabilities"
+    return int(np.isclose(evidence.prediction.logits[own], LOG_OF_ZERO).sum()) if is_logarithm else 0

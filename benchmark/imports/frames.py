@@ -58,10 +58,12 @@ def read_frame(path: Path, asked: Mapping[str, str]) -> "DataFrame":
     if reader == "read_json":
         options = {"lines": True, "precise_float": True, "dtype": False}
     if reader == "read_csv":
-        names = [name for field in TEXT for name in (asked.get(field), field, f"{field.removesuffix('s')}") if name]
-        options = {"sep": "\t" if table_suffix(path) == ".tsv" else ",", "dtype": dict.fromkeys(names, str)}
-        options |= {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
+        options = {"sep": "\t" if table_suffix(path) == ".tsv" else ",", "keep_default_na": False}
+        options["na_values"] = ["", "nan", "NaN"]
     try:
+        if reader == "read_csv":
+            heading = pandas.read_csv(path, nrows=0, **options)
+            options["dtype"] = dict.fromkeys(text_columns(asked, list(heading.columns)), str)
         frame: DataFrame = getattr(pandas, reader)(path, **options)
     except ImportError as error:
         wanted = INSTALL if reader in WITH_ARROW else f"it cannot be read ({brief(error)})"
@@ -71,6 +73,13 @@ def read_frame(path: Path, asked: Mapping[str, str]) -> "DataFrame":
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise UserError(f"'{path}' is no {table_suffix(path)[1:]} file that can be read ({brief(error)})") from None
     return frame
+
+
+def text_columns(asked: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Return the columns whose numbers may be names."""
+    said = {column: field for field, column in asked.items()}
+    fields = {name: said.get(name, name) for name in names}
+    return [name for name, field in fields.items() if ALIASES.get(field, field).partition(".")[0] in TEXT]
 
 
 @dataclass(frozen=True)

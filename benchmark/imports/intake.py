@@ -22,6 +22,7 @@ from benchmark.imports.together import (
     samples_in_file,
     samples_of,
 )
+from benchmark.measure.catalogue import POST_HOC
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, Store, folder_of
@@ -104,13 +105,16 @@ class Intake:
         """Refuse a method that is called as another one with a score is: both would be one column."""
         for task in dict.fromkeys(each.place.task for each in found):
             entries = self.manifests[task].entries if task in self.manifests else ()
-            scores = [(entry.label, score) for entry in entries for score in self.stored_scores(task, entry)]
-            scores += [(each.place.label, score) for each in found if each.place.task == task for score in each.scores]
-            labels = {each.place.label for each in found} | {entry.label for entry in entries}
-            for label, score in scores:
-                if (name := f"{label}+{score}") in labels:
-                    column = f"'{name}' is the column of {label} with the score {score}"
-                    raise UserError(f"method {column} already; give one of them another name")
+            own = [each for each in found if each.place.task == task]
+            scores = {entry.label: {*POST_HOC, *self.stored_scores(task, entry)} for entry in entries}
+            for each in own:
+                scores.setdefault(each.place.label, set(POST_HOC)).update(each.scores)
+            columns = {canonical(f"{label}+{score}"): (label, score) for label in scores for score in scores[label]}
+            for name in scores:
+                if canonical(name) in columns:
+                    label, score = columns[canonical(name)]
+                    column = f"is the column of {label} with the score {score}"
+                    raise UserError(f"method '{name}' {column}; give one of them another name")
 
     def stored_scores(self, task: str, entry: ManifestEntry) -> list[str]:
         """Return the scores of the first run of an entry that is there."""

@@ -10,7 +10,7 @@ from typing import Any
 from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
-from benchmark.imports.fields import Arrays, ImportedRun, field_name
+from benchmark.imports.fields import Arrays, ImportedRun, field_name, known_fields
 from benchmark.imports.find import Reading, find_files, read_array_file, read_seed, runs_of_file
 from benchmark.imports.frames import READERS, table_suffix
 from benchmark.imports.npz import file_sha256
@@ -68,7 +68,7 @@ def read_listing(path: Path, how: Reading) -> Listing:
             raise UserError(
                 f"'{path}': {key}: expected {'true or false' if kind is bool else 'text'}, got {shown(value)}"
             )
-    shared = dict(flattened({key: value for key, value in content.items() if key not in OF_LIST}, path))
+    shared = fields_of(content, path, OF_LIST, OF_RUN, "it belongs into a [[run]]")
     found = [run for entry in runs for run in listed_runs(entry, shared, path, how)]
     return Listing(tuple(found), **heading)
 
@@ -77,13 +77,16 @@ def listed_runs(
     entry: Mapping[str, Any], shared: Mapping[str, Path], path: Path, how: Reading
 ) -> Iterator[ImportedRun]:
     """Yield the runs that an entry means: one, or those of its file."""
-    fields = {**shared, **dict(flattened({key: value for key, value in entry.items() if key not in OF_RUN}, path))}
+    own = fields_of(entry, path, OF_RUN, OF_LIST, "it belongs above all runs")
+    fields = {**shared, **own}
     told = told_of_run(entry, path)
     files = tuple(fields.values())
     if "file" in entry:
         for file in find_files([str(path.parent / str(entry["file"]))]):
+            if file.suffix == ".toml":
+                raise UserError(f"'{path}': file: expected predictions, got the list '{file}'")
             for run in runs_of_file(file, how):
-                joined = partial(load_both, run, fields)
+                joined = partial(load_all, shared, run, own)
                 yield replace(run, load=joined, sha256=partial(file_sha256, file, *files), **told)
         return
     if not fields or "method" not in told:
@@ -109,9 +112,19 @@ def told_of_run(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return told
 
 
-def load_both(run: ImportedRun, fields: Mapping[str, Path]) -> Arrays:
-    """Return the arrays of a run with those of further files, which do not replace its own."""
-    return {**read_fields(fields), **run.load()}
+def fields_of(
+    table: Mapping[str, Any], path: Path, told: Sequence[str], elsewhere: Sequence[str], hint: str
+) -> dict[str, Path]:
+    """Return the fields that a part of the list has, with their files; `told` are its other keys."""
+    for key in table:
+        if key in elsewhere and key not in told:
+            raise UserError(f"'{path}': {key}: {hint}")
+    return dict(flattened({key: value for key, value in table.items() if key not in told}, path))
+
+
+def load_all(shared: Mapping[str, Path], run: ImportedRun, own: Mapping[str, Path]) -> Arrays:
+    """Return the arrays of a file: those of its entry come first, those for all runs last."""
+    return {**read_fields(shared), **known_fields(run.load(), run.file), **read_fields(own)}
 
 
 def read_fields(fields: Mapping[str, Path]) -> Arrays:

@@ -17,6 +17,8 @@ from benchmark.imports.find import Reading, arrays_sha256, read_seed, table_runs
 from benchmark.imports.listing import Listing, runs_of_files
 
 Array = NDArray[Any]
+AGREEMENT = 0.99
+"""The share of samples whose largest decision value must be that of the predicted class; ties may go either way."""
 UNNAMED = "mine"
 """What a method without a name is called."""
 NESTED = {"confidence": "confidence.", "outputs": "output.", "groups": "group.", "val": "val.", "train": "train."}
@@ -33,6 +35,10 @@ class Told:
     columns: Mapping[str, str] = field(default_factory=dict)
     given: str | None = None
 
+    @property
+    def only_for_files(self) -> dict[str, Any]:
+        return {"given": self.given} if self.given else {}
+
     def of_run(self, run: ImportedRun) -> ImportedRun:
         """Return a run with what was said of it in the place of what its file says."""
         seed = run.seed if self.seed is None else read_seed(self.seed, "score")
@@ -48,9 +54,10 @@ def runs_of_objects(given: Any, told: Told, arguments: Mapping[str, Any]) -> Lis
         listing = runs_of_files(names, Reading(labels and Path(labels), told.given, told.columns))
         return replace(listing, runs=tuple(map(told.of_run, listing.runs)))
     if hasattr(given, "groupby"):
-        refuse_others(arguments, "a frame", set())
-        runs = table_runs(given, Reading(columns=told.columns), "frame", (told.method or UNNAMED, told.seed or 0))
-        return Listing(tuple(replace(run, scores=told.scores) for run in runs))
+        refuse_others({**arguments, **told.only_for_files}, "a frame", set())
+        runs = table_runs(given, Reading(columns=told.columns), "frame", (UNNAMED, 0))
+        return Listing(tuple(map(told.of_run, runs)))
+    refuse_others({**told.only_for_files, **({"columns": 0} if told.columns else {})}, "arrays", set())
     if is_trainer_output(given):
         arguments = {**trainer_fields(given), **arguments}
     elif isinstance(given, Mapping):
@@ -161,7 +168,10 @@ def estimator_fields(estimator: Any, samples: Any, labels: Any) -> dict[str, Arr
         )
     values = np.asarray(estimator.decision_function(samples), np.float64)
     logits = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
-    if logits.shape[1] != len(classes):
-        got = f"{logits.shape[1]} decision values for {len(classes)} classes"
+    is_its_own = (
+        logits.shape[1] == len(classes) and (classes[logits.argmax(axis=1)] == estimator.predict(samples)).mean()
+    )
+    if is_its_own < AGREEMENT:
+        got = f"{logits.shape[1]} decision values for {len(classes)} classes, the largest not that of its prediction"
         raise UserError(f"estimator: expected one value for each class, got {got}; use decision_function_shape='ovr'")
     return {"logits": logits, "labels": numbers}

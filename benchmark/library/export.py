@@ -40,7 +40,7 @@ class RunPredictions:
         buffer = io.BytesIO()
         np.savez(buffer, **self.arrays, **told)  # type: ignore[arg-type]
         if path.exists() and path.read_bytes() != buffer.getbuffer():
-            raise UserError(f"'{path}' is there with other content; name another folder, e.g. one for each task")
+            raise UserError(f"'{path}' is there with other content; name another folder")
         write_atomically(path, buffer.getbuffer())
         return path
 

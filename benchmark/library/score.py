@@ -133,7 +133,7 @@ def store_runs(listing: Listing, options: ScoreOptions) -> Scored:
     with mirrored(options.results) as here:
         store = Store(here.folder)
         manifests = {manifest.task: manifest for manifest in store.manifests()}
-        task = task_name(options.task or listing.task, list(manifests))
+        task = task_name(options.task or listing.task, [name for name, each in manifests.items() if not each.set_of])
         allowed = Allowed(options.normalise, options.allow_ties)
         intake = Intake(task, allowed, store, options.replace, manifests)
         checked = intake.check(listing.runs, progress("checked", options))
@@ -187,9 +187,11 @@ def new_manifests(
         places.setdefault(each.place.task, {}).setdefault(each.place, []).append(each.run.seed)
     found = []
     for name, own in places.items():
-        of_set = name.removeprefix(f"{task}-") if name != task else ""
-        shown = f"{title or task}: {of_set}" if of_set else title
-        found.append(extended(manifests.get(name), own, name, shown, paired=paired))
+        before, of_set = manifests.get(name), name.removeprefix(f"{task}-") if name != task else ""
+        shown = title if before or title else task
+        shown = f"{shown}: {of_set}" if shown and of_set else shown
+        manifest = extended(before, own, name, shown, paired=paired)
+        found.append(replace(manifest, set_of=task if of_set else manifest.set_of))
     return found
 
 
@@ -234,6 +236,8 @@ def score(
     """
     named = {field.name for field in fields(ScoreOptions)} - NOT_OF_SCORE
     asked = ScoreOptions(**{name: more.pop(name) for name in named & more.keys()}, results=fspath(results or "results"))
+    if estimator is None and (X is not None or y is not None):
+        raise UserError("score: X and y are for an estimator, and none is given; bring `labels` and what was predicted")
     if estimator is not None:
         more = {**estimator_fields(estimator, X, y), **more}
         method = method or type(estimator).__name__

@@ -94,6 +94,8 @@ class Manifest:
     """Whether each method is a row."""
     intervals: bool | None = None
     """Whether test images are resampled, to show how far measures depend on them; None: for imported single runs."""
+    set_of: str = ""
+    """The task of which its samples are an evaluation set."""
     remark: str = ""
     """What to know of the data."""
     published: str = ""

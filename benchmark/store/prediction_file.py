@@ -12,7 +12,7 @@ AUX, GROUP = "aux.", "group."
 """Begin the names of further outputs, and of columns that group the samples."""
 Arrays = dict[str, NDArray[Any]]
 SMALLEST = np.finfo(np.float32).tiny
-"""What a probability of 0 counts as, so that no logarithm is infinite."""
+"""What smaller probabilities count as, so that no logarithm is infinite."""
 LOG_OF_ZERO = float(np.log(SMALLEST))
 
 

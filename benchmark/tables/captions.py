@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from benchmark.base.units import counted
 from benchmark.measure.statistics import DRAWS, LEVEL, TESTS, seeds_needed, smallest_p_for
 from benchmark.store.manifest import Manifest
-from benchmark.tables.columns import Column, split_by_coverage
+from benchmark.tables.columns import Column, abbreviate, split_by_coverage
 from benchmark.tables.markers import FAMILIES, compared_keys, family_sizes, reachable_p, test_of
 from benchmark.tables.model import Cells
 
@@ -100,4 +100,7 @@ def table_notes(manifest: Manifest, columns: Sequence[Column]) -> list[str]:
     """Return notes that runs are missing, and what the task remarks on its data."""
     missing = "Provisional: not all runs are there; means, markers and ranks may still change."
     remarks = [f"Data: {manifest.remark}."] if manifest.remark else []
+    unpaired = [entry.label for entry in manifest.entries if entry.unpaired]
+    if unpaired and any(entry.imported and not entry.unpaired for entry in manifest.entries):
+        remarks.append(f"No paired statistics: nothing says that runs of {abbreviate(unpaired)} are pairs (--paired).")
     return [missing, *remarks] if is_provisional(columns) else remarks

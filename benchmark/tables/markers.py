@@ -16,7 +16,9 @@ Key = tuple[str, str]
 
 def test_of(manifest: Manifest) -> str:
     """Return the test behind the markers of a table: over seeds, or over test images where there is one run of each."""
-    return "bootstrap" if manifest.judged_by_images else manifest.test
+    if manifest.judged_by_images:
+        return "bootstrap"
+    return "exact" if manifest.test == "paired" and not manifest.paired else manifest.test
 
 
 def mark(cells: Cells, rows: Sequence[Row], reference: str, test: str, family: str) -> Cells:

@@ -291,6 +291,19 @@ def test_evaluation_sets_have_tables_of_their_own(tmp_path: Path) -> None:
     clean, foggy = (one_record(tmp_path / "r", "a", 0, task) for task in ("mine", "mine-fog"))
     assert foggy.measures.classifier.accuracy < clean.measures.classifier.accuracy
     assert "mine-fog" in (tmp_path / "r" / "report.html").read_text()
+    later = imported(tmp_path / "r", *save(tmp_path, c_0=runs["a_0"]))
+    assert "on My images: fog" in later, "the only task that is no set is meant, and its title stays"
+
+
+def test_logarithms_are_taken_as_they_are(tmp_path: Path) -> None:
+    """Only that of 0 is replaced, and counted."""
+    p = np.full((SAMPLES, CLASSES), -300.0)
+    p[np.arange(SAMPLES), (labels() + 1) % CLASSES] = 0
+    p[0, 0] = -np.inf
+    said = imported(tmp_path / "r", *save(tmp_path, a_0={"labels": labels(), "log_probabilities": p}))
+    nll = one_record(tmp_path / "r", "a").measures.classifier.nll
+    assert nll == pytest.approx((300 * (SAMPLES - 1) - np.log(np.finfo(np.float32).tiny)) / SAMPLES)
+    assert "1 test sample has probability 0 for the true class" in said
 
 
 def test_groups_are_stored(tmp_path: Path) -> None:
@@ -337,6 +350,12 @@ class TestPairs:
             return Store(results).manifests()[0].paired
 
         assert [paired(), paired("--paired"), paired(), paired("--no-paired")] == [False, True, True, False]
+
+    def test_runs_that_nobody_called_pairs_are_named(self, tmp_path: Path) -> None:
+        imported(tmp_path / "r", *grid(tmp_path), "--paired", "--test", "paired")
+        said = imported(tmp_path / "r", *grid(tmp_path, ("c",)))
+        assert "No paired statistics: nothing says that runs of c are pairs (--paired)." in said
+        assert "rank-sum test" in said and "signed-rank" not in said
 
     def test_a_table_is_paired_if_all_in_it_are(self, tmp_path: Path) -> None:
         imported(tmp_path / "r", *grid(tmp_path, ("a",)), "--paired")

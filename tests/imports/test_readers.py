@@ -100,6 +100,17 @@ def test_numbers_are_read_as_they_are_written(tmp_path: Path) -> None:
         assert stored.ids is not None and stored.ids[7] == "007"
 
 
+def test_names_that_look_like_numbers_stay_text(tmp_path: Path) -> None:
+    table = pd.DataFrame(loss_run()).assign(sample=[f"{index:03}" for index in range(SAMPLES)])
+    table["group.site"] = "007"
+    table.to_csv(tmp_path / "a-0.csv", index=False)
+    imported(tmp_path / "r", tmp_path / "a-0.csv", "--columns", "id=sample")
+    store = Store(tmp_path / "r")
+    stored = store.read_prediction(store.finished()[0])
+    assert stored.ids is not None
+    assert (stored.ids[7], stored.groups["site"][0]) == ("007", "007")
+
+
 def test_lists_in_one_column(tmp_path: Path) -> None:
     lines = [
         {"label": int(y), "logits": [float(z) for z in row], "id": f"q{index}"}
@@ -196,6 +207,15 @@ def test_a_list_of_runs(tmp_path: Path) -> None:
         ("b", "imported-b", (0, 1)),
     ]
     assert "ViT-B/16+mc" in said
+
+
+def test_what_an_entry_says_counts_more_than_its_file(tmp_path: Path) -> None:
+    save(tmp_path, a_0=logit_run() | {"labels": labels()[::-1]})
+    np.save(tmp_path / "y.npy", labels())
+    (tmp_path / "runs.toml").write_text('[[run]]\nfile = "a-0.npz"\nlabels = "y.npy"\n')
+    imported(tmp_path / "r", tmp_path / "runs.toml")
+    imported(tmp_path / "q", *save(tmp_path, a_0=logit_run()))
+    assert measures(tmp_path / "r") == measures(tmp_path / "q")
 
 
 def test_what_a_trainer_of_hugging_face_saves(tmp_path: Path) -> None:

@@ -134,6 +134,10 @@ class TestEstimators:
                 "expected predict_proba or",
             ),
             ({"estimator": SVC(decision_function_shape="ovo").fit(X, y), "X": X, "y": y}, "got 45 decision values"),
+            (
+                {"estimator": SVC(decision_function_shape="ovo").fit(X, y % 3), "X": X, "y": y % 3},
+                "got 3 decision values",
+            ),
             ({"estimator": RandomForestClassifier(2).fit(X, np.c_[y, y]), "X": X, "y": y}, "expected one output"),
         ],
     )
@@ -159,6 +163,12 @@ def test_the_output_of_a_trainer() -> None:
         ({"labels": labels(), "logits": logits(), "groups": [1, 2]}, "groups: expected arrays by name"),
         ({"labels": labels(), "logits": np.full((SAMPLES, 4), None)}, "logits: 480 values are NaN or infinite"),
         ({"labels": labels(), "logits": logits(), "task": "a/b", "results": "r"}, "--task 'a/b'"),
+        ({"labels": labels(), "logits": logits(), "X": [1]}, "X and y are for an estimator"),
+        (
+            {"labels": labels(), "logits": logits(), "columns": {"labels": "y"}},
+            "columns: expected nothing beside arrays",
+        ),
+        ({"labels": labels(), "logits": logits(), "given": "logits"}, "given: expected nothing beside arrays"),
         ({"labels": labels(), "logits": logits(), "val": 3}, "val: expected arrays by name"),
         ({"labels": labels(), "logits": logits(), "seed": [1, 2]}, "seed: expected a whole number"),
         (

@@ -31,7 +31,7 @@ FULL = Record(
 ENTRY = ManifestEntry("Ours", "ours", "0123", (0, 1), "c0de", 90.0, 3, "why", {"weight": [0.5, 1.0]}, True, True)
 SHOWN = Manifest(
     "toy", "toy", "Toy", (100.0, 90.0), "Ours", "SR", "2.9", (ENTRY,), {"epochs": 3}, "paired", "row", "percentile",
-    ("margin",), ("Ours",), (("Ours",),), ("markers",), 1, 3, True, True, "part of it", "t1", {"Ours": 5},
+    ("margin",), ("Ours",), (("Ours",),), ("markers",), 1, 3, True, True, "all", "part of it", "t1", {"Ours": 5},
     {"Ours": "other"},
     (replace(ENTRY, job="4567"),),
 )  # fmt: skip
