@@ -22,7 +22,7 @@ from benchmark.imports.keep import Place, extended
 from benchmark.imports.listing import Listing, runs_of_files
 from benchmark.imports.objects import Told, estimator_fields, runs_of_objects
 from benchmark.library.options import ScoreOptions
-from benchmark.library.results import KEY, TESTED, Results, load_results
+from benchmark.library.results import KEY, TESTED, Results
 from benchmark.library.settings import asked_settings
 from benchmark.library.tables import Tables, write_results
 from benchmark.store.manifest import Manifest
@@ -245,8 +245,7 @@ def score(
     told = Told(str(method), seed, shown, columns or {}, asked.given)
     runs = runs_of_objects(given, told, more)
     if results is not None:
-        scored = store_runs(runs, asked)
-        return replace(scored, results=load_results(results))
+        return store_runs(runs, asked)
     intake = Intake(asked.task or runs.task or DEFAULT_TASK, Allowed(asked.normalise, asked.allow_ties))
     checked = intake.check(runs.runs)
     warn(checked)
