@@ -27,6 +27,7 @@ class Within:
 DEFAULT_LIMITS: dict[type, Within] = {int: Within(-(10**9), 10**9), float: Within(-(10**12), 10**12)}
 """For numbers that are declared without a limit."""
 
+SEED = Within(0, 2**32 - 1, "a larger seed has no advantage over a smaller one")
 SEEDS = Within(1, 10_000, "each seed trains every method once more")
 Epochs = Annotated[int, Within(0, 100_000, "a training would last for years")]
 Weight = Annotated[float, Within(0, 10**6, "nothing else would count beside it")]

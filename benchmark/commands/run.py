@@ -3,11 +3,11 @@
 import argparse
 from functools import partial
 
-from benchmark.base.limits import SEEDS
+from benchmark.base.limits import SEED, SEEDS
 from benchmark.commands import options
 from benchmark.commands.dry_run import check_plan
 from benchmark.commands.training import add_training, show_plan, show_trained
-from benchmark.library.options import SEED, PlanningOptions, RunOptions
+from benchmark.library.options import PlanningOptions, RunOptions
 
 HELP = "train what is missing of a grid and write its tables (the default command)"
 

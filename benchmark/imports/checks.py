@@ -11,13 +11,12 @@ from scipy.special import logsumexp
 from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.units import counted
-from benchmark.imports.fields import KINDS, TABLES, TRAIN, WIDE, named
+from benchmark.imports.fields import KINDS, TABLES, TRAIN, WIDE, Arrays, named
 from benchmark.measure.metrics import blocks
 
 Array = NDArray[Any]
-Fields = Mapping[str, Array]
-SUM_TOLERANCE = {2: 1e-2, 4: 1e-3, 8: 1e-3}
-"""How far the probabilities of a sample may be from 1 in sum, by bytes of a number."""
+SUM_TOLERANCE, HALF_TOLERANCE = 1e-3, 1e-2
+"""How far the probabilities of a sample may be from 1 in sum; of float16 numbers."""
 LARGEST = 1e30
 """Of logits: the difference of two, and its exponential, must be a number."""
 ROUNDING = 1e-6
@@ -40,7 +39,7 @@ class Allowed:
     """Float16 probabilities that tie are to be taken as they are."""
 
 
-def check_part(fields: Fields, part: str, where: str, allowed: Allowed) -> None:
+def check_part(fields: Arrays, part: str, where: str, allowed: Allowed) -> None:
     """Refuse the fields of one part of a run where they cannot be right, alone or together."""
     kind = check_fields(fields, part, where)
     check_shapes(fields, where)
@@ -71,7 +70,7 @@ def check_posterior(posterior: Array, num_classes: int | None, where: str) -> No
     check_probabilities(scan_table(posterior), where, Allowed(), "posterior")
 
 
-def check_fields(fields: Fields, part: str, where: str) -> str:
+def check_fields(fields: Arrays, part: str, where: str) -> str:
     """Return which of the kinds a part has; empty for training outputs without any. Refuse none, or several."""
     kinds = [kind for kind in KINDS if kind in fields]
     if len(kinds) > 1:
@@ -93,11 +92,11 @@ def check_fields(fields: Fields, part: str, where: str) -> str:
     return kind
 
 
-def has_confidence(fields: Fields) -> bool:
+def has_confidence(fields: Arrays) -> bool:
     return "confidence" in fields or bool(named(fields, "confidence"))
 
 
-def check_shapes(fields: Fields, where: str) -> None:
+def check_shapes(fields: Arrays, where: str) -> None:
     """Refuse arrays of another shape than their field has, and of other lengths than the first."""
     for name, array in fields.items():
         wide = name in WIDE
@@ -231,7 +230,7 @@ def scan_table(table: Array, *, logarithms: bool = False) -> Scan:
         sums.append(block.sum(axis=1, dtype=np.float64))
         if logarithms:
             log_sums.append(logsumexp(block.astype(np.float64), axis=1))
-    tolerance = SUM_TOLERANCE.get(table.dtype.itemsize, 1e-3) if table.dtype.kind == "f" else 1e-3
+    tolerance = HALF_TOLERANCE if table.dtype == np.float16 else SUM_TOLERANCE
     return Scan(lowest, highest, np.concatenate(sums), np.concatenate(log_sums), tolerance)
 
 
@@ -306,7 +305,7 @@ def check_ties(table: Array, kind: str, where: str, allowed: Allowed) -> None:
         )
 
 
-def check_parts(parts: Mapping[str, Fields], where: str) -> None:
+def check_parts(parts: Mapping[str, Arrays], where: str) -> None:
     """Refuse parts of a run that do not fit its test samples: other classes, or other features."""
     for what, names in (("classes", set(TABLES)), ("features", {"features"})):
         widths = {

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
-from benchmark.imports.fields import KINDS, TEST, TRAIN, VAL, named
+from benchmark.imports.fields import KINDS, TEST, TRAIN, VAL, Arrays, named
 from benchmark.measure.catalogue import OWN, POST_HOC, Unavailable, confidence_of
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
 from benchmark.measure.scores import Confidence
 from benchmark.store.prediction_file import LOG_OF_ZERO, SMALLEST, logarithms
 
-Fields = Mapping[str, NDArray[Any]]
 SR = "SR"
 UNNAMED = "confidence"
 """What a confidence without a name of its own is called."""
@@ -22,7 +21,7 @@ OUTPUTS = {name: name for name in OWN} | {"abstention": "abstain", "selection": 
 """Scores that are made of an output of the method, and the name of that."""
 
 
-def evidence_of(fields: Fields, *, normalise: bool = False, order: NDArray[np.int64] | None = None) -> Evidence:
+def evidence_of(fields: Arrays, *, normalise: bool = False, order: NDArray[np.int64] | None = None) -> Evidence:
     """Return the prediction in the fields of one part, which were checked; `order` sorts its samples."""
     if order is not None:
         fields = {name: array[order] for name, array in fields.items()}
@@ -41,7 +40,7 @@ def evidence_of(fields: Fields, *, normalise: bool = False, order: NDArray[np.in
     )
 
 
-def prediction_of(fields: Fields, given: str, n: int, normalise: bool) -> Prediction[NDArray[np.floating]]:
+def prediction_of(fields: Arrays, given: str, n: int, normalise: bool) -> Prediction[NDArray[np.floating]]:
     confidences = {name: fields[field] for name, field in named(fields, "confidence").items()}
     if "confidence" in fields:
         confidences[UNNAMED] = fields["confidence"]

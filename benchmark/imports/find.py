@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
-from benchmark.base.limits import Within, read_number
+from benchmark.base.limits import SEED, read_number
 from benchmark.imports.fields import Arrays, ImportedRun
 from benchmark.imports.frames import READERS, read_frame, runs_in, table_suffix
 from benchmark.imports.npz import file_sha256, read_npy, read_npz
 
-SEED = Within(0, 2**32 - 1, "a larger seed has no advantage over a smaller one")
 KNOWN = (".npz", ".npy", ".toml", *READERS)
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 TOLD = ("method", "seed", "scores")

@@ -11,25 +11,25 @@ from benchmark.base.errors import UserError
 from benchmark.base.names import canonical
 from benchmark.imports.checks import Allowed, check_part, check_parts
 from benchmark.imports.evidence import check_score_names, confidences, evidence_of, score_names
-from benchmark.imports.fields import SET, TEST, TRAIN, VAL, ImportedRun, known_fields, parts_of
+from benchmark.imports.fields import SET, TEST, TRAIN, VAL, Arrays, ImportedRun, known_fields, parts_of
 from benchmark.imports.keep import Parts, Place, file_checksums, is_same, make_record, store_run
+from benchmark.imports.npz import read_npz
 from benchmark.imports.together import (
     ANOTHER_TASK,
     Samples,
     check_seeds,
     order_like,
     permuted_classes,
-    samples_in_file,
     samples_of,
 )
 from benchmark.measure.catalogue import POST_HOC
 from benchmark.store.manifest import Manifest, ManifestEntry
+from benchmark.store.prediction_file import evidence_in
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, Store, folder_of
 
 MOST_LETTERS = 80
-Fields = Mapping[str, NDArray[Any]]
-AllParts = Mapping[str, Fields]
+AllParts = Mapping[str, Arrays]
 """The fields of a run by part."""
 
 
@@ -55,10 +55,6 @@ class CheckedRun:
             part: evidence_of(fields, normalise=allowed.normalise, order=self.order if part == TEST else None)
             for part, fields in parts.items()
         }
-
-    def record(self, parts: Parts, allowed: Allowed) -> Record:
-        normalised = allowed.normalise and parts[TEST].given == "probabilities"
-        return make_record(self.run, self.place, parts, self.scores, normalised=normalised)
 
 
 @dataclass
@@ -169,7 +165,7 @@ class Intake:
                 path = self.store.find(folder, PREDICTION)
                 if (entry.label, seed) in self.replaced or not (self.store.has_record(folder) and path.is_file()):
                     continue
-                samples = samples_in_file(path, f"{entry.label} of {task}")
+                samples = samples_of(evidence_in(read_npz(path)), f"{entry.label} of {task}")
                 if found is None or samples.ids is not None:
                     found = samples
                 if found.ids is not None:
@@ -201,7 +197,8 @@ class Intake:
         if checked.stored is not None:
             return checked.stored
         parts = checked.parts(self.allowed)
-        record = checked.record(parts, self.allowed)
+        normalised = self.allowed.normalise and parts[TEST].given == "probabilities"
+        record = make_record(checked.run, checked.place, parts, checked.scores, normalised=normalised)
         if self.store is not None:
             store_run(record, parts, checked.place.folder(checked.run.seed), self.store)
         return record
@@ -211,7 +208,7 @@ def all_parts(run: ImportedRun) -> AllParts:
     return parts_of(known_fields(run.load(), run.file))
 
 
-def parts_to_store(parts: AllParts, of_set: str) -> dict[str, Fields]:
+def parts_to_store(parts: AllParts, of_set: str) -> dict[str, Arrays]:
     """Return the fields of the test samples, or of an evaluation set in their place, with those of val and train."""
     chosen = parts[f"{SET}.{of_set}" if of_set else TEST]
     return {TEST: chosen, **{part: parts[part] for part in (VAL, TRAIN) if part in parts}}

@@ -1,7 +1,6 @@
 """Store imported runs in a results folder: predictions, records and a manifest, as those of trained runs."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import made_by_now
 from benchmark.store.prediction_file import LOG_OF_ZERO, packed
 from benchmark.store.provenance import Imported, Provenance
-from benchmark.store.record import Record
+from benchmark.store.record import Record, job_id
 from benchmark.store.store import PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, RECORD, Store, folder_of
 
 FILES = {TEST: PREDICTION, VAL: PREDICTION_VAL, TRAIN: PREDICTION_TRAIN}
@@ -45,8 +44,7 @@ class Place:
 
     @property
     def job(self) -> str:
-        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return job_id(self.identity)
 
     def folder(self, seed: int) -> Path:
         return folder_of(self.task, self.method, self.job, seed)

@@ -1,6 +1,6 @@
 """Take predictions from a program: arrays, tensors, lists, frames, a Trainer's output, an estimator with its data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike, fspath
@@ -35,10 +35,6 @@ class Told:
     columns: Mapping[str, str] = field(default_factory=dict)
     given: str | None = None
 
-    @property
-    def only_for_files(self) -> dict[str, Any]:
-        return {"given": self.given} if self.given else {}
-
     def of_run(self, run: ImportedRun) -> ImportedRun:
         """Return a run with what was said of it in the place of what its file says."""
         seed = run.seed if self.seed is None else read_seed(self.seed, "score")
@@ -50,14 +46,15 @@ def runs_of_objects(given: Any, told: Told, arguments: Mapping[str, Any]) -> Lis
     if is_files(given):
         names = [fspath(given)] if isinstance(given, (str, PathLike)) else [fspath(name) for name in given]
         labels = arguments.get("labels")
-        refuse_others(arguments, "files", {"labels"} if isinstance(labels, (str, PathLike)) else set())
+        named_file = isinstance(labels, (str, PathLike))
+        refuse_others([name for name in arguments if not (name == "labels" and named_file)], "files")
         listing = runs_of_files(names, Reading(labels and Path(labels), told.given, told.columns))
         return replace(listing, runs=tuple(map(told.of_run, listing.runs)))
     if hasattr(given, "groupby"):
-        refuse_others({**arguments, **told.only_for_files}, "a frame", set())
+        refuse_others([*arguments, *(["given"] if told.given else [])], "a frame")
         runs = table_runs(given, Reading(columns=told.columns), "frame", (UNNAMED, 0))
         return Listing(tuple(map(told.of_run, runs)))
-    refuse_others({**told.only_for_files, **({"columns": 0} if told.columns else {})}, "arrays", set())
+    refuse_others([name for name in ("given", "columns") if getattr(told, name)], "arrays")
     if is_trainer_output(given):
         arguments = {**trainer_fields(given), **arguments}
     elif isinstance(given, Mapping):
@@ -75,9 +72,9 @@ def is_files(given: Any) -> bool:
     return isinstance(given, (str, PathLike)) or (several and all(isinstance(f, (str, PathLike)) for f in given))
 
 
-def refuse_others(arguments: Mapping[str, Any], what: str, allowed: set[str]) -> None:
-    for name in arguments.keys() - allowed:
-        raise UserError(f"score: {name}: expected nothing beside {what}; put it in there, or bring all as arrays")
+def refuse_others(names: Sequence[str], what: str) -> None:
+    if names:
+        raise UserError(f"score: {names[0]}: expected nothing beside {what}; put it in there, or bring all as arrays")
 
 
 def flat_fields(arguments: Mapping[str, Any]) -> dict[str, Array]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.units import counted
 from benchmark.imports.fields import ImportedRun
-from benchmark.imports.npz import read_npz
 from benchmark.measure.evaluate import predicted_classes
 from benchmark.measure.prediction import Evidence
 
@@ -31,13 +29,6 @@ class Samples:
     ids: NDArray[Any] | None
     num_classes: int
     """0 where it is not known."""
-
-
-def samples_in_file(path: Path, where: str) -> Samples:
-    """Return the samples of a stored prediction. Its large arrays are not read."""
-    arrays = read_npz(path)
-    table = arrays.get("probabilities", arrays.get("logits", np.zeros((0, 0))))
-    return Samples(where, len(table), arrays["labels"], arrays.get("ids"), table.shape[1])
 
 
 def samples_of(evidence: Evidence, where: str) -> Samples:

@@ -1,7 +1,5 @@
 """Describe a job: one method trained on one task with one seed. Its id hashes all that can change its result."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from benchmark.base import added
 from benchmark.config.recipe import recipe_of
 from benchmark.config.task import TaskConfig
+from benchmark.store.record import job_id
 from benchmark.store.store import PREDICTION, TRUNK, folder_of
 
 if TYPE_CHECKING:
@@ -128,8 +127,7 @@ class Job:
 
     @cached_property
     def id(self) -> str:
-        text = json.dumps(self.identity(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return job_id(self.identity())
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from benchmark.base.errors import UserError
-from benchmark.base.limits import SEEDS, Within, read_number, shown
+from benchmark.base.limits import SEED, SEEDS, Within, read_number, shown
 from benchmark.base.schema import coerce, wrong_type
 from benchmark.base.units import MOST_BYTES, bytes_from_text
 from benchmark.config.task import check_coverages
@@ -20,7 +20,6 @@ from benchmark.config.task import check_coverages
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
 """Environment variables that name the folders of data sets and of decoded images."""
 PER_CENT = Within(0, 100, "it is a share of all images")
-SEED = Within(0, 2**32 - 1, "a larger seed has no advantage over a smaller one")
 DDOF = Within(0, 1, "a sample has one degree of freedom less, and no more")
 DECIMALS = Within(0, 6, "no test set tells more apart")
 WORKERS = Within(0, 1024, "no machine can run more processes")

@@ -17,7 +17,7 @@ from benchmark.library.options import PlanningOptions, RunOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.results import Results, load_results
 from benchmark.library.settings import asked_settings
-from benchmark.library.tables import Tables, write_results
+from benchmark.library.tables import Tables, files_remark, write_results
 from benchmark.library.training import Request, Trained, plan, suite_maker, train
 from benchmark.store.manifest import Manifest, with_earlier
 from benchmark.store.store import Store
@@ -52,9 +52,8 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | No
     manifests = [manifest_of(suite) for suite in suites]
 
     def remark(paths: Sequence[Path], report: str) -> str:
-        tables = "\n".join(f"  {path}" for path in paths)
         records = f"{store.root}/<task>/<method>/<job>/seed-<n>/"
-        return f"Tables:\n{tables}\n{report}\nRecords, predictions and learning curves: {records}"
+        return f"{files_remark(paths, report)}\nRecords, predictions and learning curves: {records}"
 
     def finish() -> Tables:
         return write_results("task", manifests, store, remark)

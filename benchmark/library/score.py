@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
@@ -24,7 +23,7 @@ from benchmark.imports.objects import Told, estimator_fields, runs_of_objects
 from benchmark.library.options import ScoreOptions
 from benchmark.library.results import KEY, TESTED, Results
 from benchmark.library.settings import asked_settings
-from benchmark.library.tables import Tables, write_results
+from benchmark.library.tables import Tables, files_remark, write_results
 from benchmark.store.manifest import Manifest
 from benchmark.store.mirror import mirrored
 from benchmark.store.record import Record
@@ -77,15 +76,13 @@ class Scored:
         """Return a line for each run and measure, as `load_results(…).to_frame()` does."""
         from pandas import DataFrame
 
-        return DataFrame(self.lines(), columns=[*KEY, "measure", "value"])
-
-    def lines(self) -> list[tuple[Any, ...]]:
-        return [
+        lines = [
             (record.task, record.method, record.label, score, record.seed, TESTED, measure, value)
             for record in self.records
             for score in record.measures.scores
             for measure, value in measured(record, score, SHOWN_COVERAGES)
         ]
+        return DataFrame(lines, columns=[*KEY, "measure", "value"])
 
     def __str__(self) -> str:
         """Return a table of the usual measures, as fractions."""
@@ -204,11 +201,6 @@ def with_options(manifest: Manifest, options: ScoreOptions, reference: str, *, i
     chosen = pick_reference(wanted, manifest.reference, labels)
     rows = tuple(dict.fromkeys(options.coverages or manifest.coverages))
     return replace(manifest, reference=chosen, coverages=rows, baseline=manifest.baseline or chosen)
-
-
-def files_remark(paths: Sequence[Path], report: str) -> str:
-    tables = "\n".join(f"  {path}" for path in paths)
-    return f"Tables:\n{tables}\n{report}"
 
 
 def score(

@@ -91,3 +91,9 @@ def write_results(kind: str, manifests: Sequence[Manifest], store: Store, remark
     paths = [path for each in shown for path in WRITERS[kind](each, store.root)]
     report = try_report(store, MAKERS, make_parts(kind, manifests, shown, store))
     return Tables(tuple(shown), remark(paths, report))
+
+
+def files_remark(paths: Sequence[Path], report: str) -> str:
+    """Return what a command says of the tables it has written, and of the page."""
+    tables = "\n".join(f"  {path}" for path in paths)
+    return f"Tables:\n{tables}\n{report}"

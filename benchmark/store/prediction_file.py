@@ -1,6 +1,7 @@
 """Define the file of a prediction: which arrays it has. One place knows their names."""
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,11 @@ def unpacked(content: bytes | memoryview) -> Evidence:
         arrays = {name: stored[name] for name in stored}
     for array in arrays.values():
         array.setflags(write=False)
+    return evidence_in(arrays)
+
+
+def evidence_in(arrays: Mapping[str, NDArray[Any]]) -> Evidence:
+    """Return the prediction that the arrays of a file are."""
     probabilities = arrays.get("probabilities")
     logits = arrays["logits"] if probabilities is None else logarithms(probabilities)
     prediction = Prediction(logits, arrays.get("features"), with_prefix(arrays, AUX), probabilities)
@@ -67,7 +73,7 @@ def unpacked(content: bytes | memoryview) -> Evidence:
     )
 
 
-def with_prefix(arrays: Arrays, prefix: str) -> Arrays:
+def with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 

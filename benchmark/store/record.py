@@ -1,5 +1,7 @@
 """Define the record of a run: its fields, and how each version of it is read. One place knows the keys of the file."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -93,6 +95,12 @@ class Record:
         """Return what of it a user's own file defines: its method, network or source."""
         method = ("method",) if self.identity.get("source_sha256") else ()
         return (*method, *self.identity.get("own_parts", {}))
+
+
+def job_id(identity: Identity) -> str:
+    """Return the id of a job: the hash of all that can change its result."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def is_older_record(plain: Plain) -> bool:

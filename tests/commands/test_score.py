@@ -115,9 +115,3 @@ def test_the_list_of_the_page(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "ViT-B/16+mc" in done.stdout
     assert Store(tmp_path / "r").manifests()[0].paired
-
-
-def test_help_teaches() -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_here("score", "--help")
-    assert ended.value.code == 0

@@ -444,4 +444,3 @@ def test_the_manifest_says_what_is_imported(tmp_path: Path) -> None:
     plain = json.loads((tmp_path / "r" / "manifests" / "predictions.json").read_text())
     assert [entry["imported"] for entry in plain["entries"]] == [True, True]
     assert [entry["unpaired"] for entry in plain["entries"]] == [True, True]
-    assert CLASSES == 4

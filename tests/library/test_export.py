@@ -52,10 +52,12 @@ def test_the_same_tables_come_back(trained: Path, tmp_path: Path) -> None:
 def test_arrays_go_back_without_files(trained: Path, tmp_path: Path) -> None:
     run = next(sb.load_results(trained).predictions())
     back = sb.score(run.arrays, method=run.method, seed=run.seed, scores=run.scores, results=tmp_path / "r")
-    record = next(iter(sb.load_results(trained).store.records("tiny")))
+    (record,) = [
+        r for r in sb.load_results(trained).store.records("tiny") if (r.label, r.seed) == (run.method, run.seed)
+    ]
     assert {"val.logits", "val.labels", "features", "train.features", "train.labels"} <= set(run.arrays)
-    assert back.records[0].measures.scores.keys() == set(run.scores)
-    assert record.task == run.task
+    assert back.records[0].measures.scores == record.measures.scores
+    assert list(record.measures.scores) == list(run.scores)
 
 
 @pytest.mark.parametrize(
