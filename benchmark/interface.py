@@ -4,7 +4,7 @@
 the whole checkpoint. `training_step` reads state and `after_step` writes it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -35,10 +35,22 @@ class Batch:
     views: tuple[Tensor, ...]
     labels: Tensor
     indices: Tensor
+    partners: Tensor | None = None
+    """In a mixed batch: the labels of the images that the others are mixed with."""
+    share: float = 1.0
+    """In a mixed batch: λ, the share of each image itself and of its label."""
+    beside: "Batch | None" = None
+    """A mixed batch whose plain cross-entropy is added to the loss of this one, which need not know of it."""
 
     @property
     def images(self) -> Tensor:
         return self.views[0]
+
+    def mean_loss(self, loss: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return loss(y), or λ·loss(y) + (1−λ)·loss(y′) in a mixed batch, of a loss that is linear in the target."""
+        if self.partners is None:
+            return loss(self.labels)
+        return self.share * loss(self.labels) + (1 - self.share) * loss(self.partners)
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,8 @@ class Method(Contestant, nn.Module):
     """Config field that is set to each of the task's `model_coverages` in turn: one training for each."""
     stochastic: ClassVar[bool] = False
     """`predict` draws random numbers; the core gives each batch its own stream."""
+    takes_mixed: ClassVar[bool] = False
+    """Its loss is made with `Batch.mean_loss`, so that mixed images, which have two labels, can train it."""
     couples_samples: ClassVar[bool] = False
     """The loss of a batch is not the mean of its samples' losses; only then may their order matter."""
 
@@ -175,6 +189,9 @@ class Combination:
 class Derived(Contestant):
     """Combines stored predictions and trains nothing."""
 
+    uses_final_weights: ClassVar[bool] = True
+    """Whether a member is the state at the end of a training: only that can be an average of weights."""
+
     @staticmethod
     def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
         """Return what must be trained; runs that the grid has anyway are not trained again."""
@@ -187,6 +204,15 @@ class Derived(Contestant):
         `validation` are the members' predictions on the validation split, empty where there is none.
         """
         raise NotImplementedError
+
+
+class Recipe(Contestant):
+    """A label of another method with certain ingredients, under the name by which it is known."""
+
+    of: ClassVar[str]
+    """The label."""
+    changes: ClassVar[Mapping[str, Any]]
+    """Fields of the task, e.g. {"averaging": {"name": "swa"}}."""
 
 
 def accuracy(class_logits: Tensor, labels: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from benchmark.base.names import canonical, is_plain
 from benchmark.base.source_code import code_hash, essence
 from benchmark.data import sources as image_sources
 from benchmark.data.sources._own import OwnSource, own_source
-from benchmark.interface import Contestant, Derived, Method
+from benchmark.interface import Contestant, Derived, Method, Recipe
 from benchmark.jobs.code_version import suite_hash
 from benchmark.jobs.plan import label_owners
 from benchmark.measure.evaluate import ORACLE
@@ -247,7 +247,7 @@ def title_of(value: Any, name: str) -> str:
 
 def checked(found: object, where: str) -> type[Contestant]:
     """Return the class that a method's file ends with; raise an error if it lacks what the core asks for."""
-    if not (isinstance(found, type) and issubclass(found, (Method, Derived))):
+    if not (isinstance(found, type) and issubclass(found, (Method, Derived, Recipe))):
         raise UserError(
             f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method (or Derived), or "
             "define SCORES, NETWORKS or SOURCES"

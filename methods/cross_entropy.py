@@ -9,10 +9,12 @@ class CrossEntropy(Method):
     title = "cross-entropy, ranked by softmax response"
     reference = "Geifman & El-Yaniv, NeurIPS 2017"
     labels = {"SR": {}}
+    takes_mixed = True
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         logits, _ = self.network(batch.images)
-        return Step(cross_entropy(logits, batch.labels), logs={"accuracy": accuracy(logits, batch.labels)})
+        loss = batch.mean_loss(lambda labels: cross_entropy(logits, labels))
+        return Step(loss, logs={"accuracy": accuracy(logits, batch.labels)})
 
 
 METHOD = CrossEntropy

@@ -20,6 +20,7 @@ class SnapshotEnsemble(Ensemble):
     title = "snapshot ensemble: mean probability of one network at the ends of its cosine cycles"
     reference = "Huang et al., ICLR 2017"
     labels = {"Snapshot ensemble": {}}
+    uses_final_weights = False
 
     @dataclass(frozen=True)
     class Config:

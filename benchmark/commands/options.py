@@ -164,6 +164,11 @@ def add_set(parser: Arguments, key: str = "KEY", example: str = "optimizer.lr=0.
     add_repeatable(parser, "--set", f"{key}=VALUE", f"change a setting, e.g. {example} (repeatable)")
 
 
+def add_ingredients(parser: Arguments) -> None:
+    text = "ingredients that go with every method, e.g. swa sam (see: list); labels name them, as in SR+SAM+SWA"
+    parser.add_argument("--with", dest="ingredients", nargs="+", default=(), metavar="NAME", help=text)
+
+
 def add_plugins(parser: Arguments) -> None:
     text = "a file of your own with a method, scores, networks or data sources (repeatable); the file is executed"
     add_repeatable(parser, "--plugin", "FILE.py", text, Path)

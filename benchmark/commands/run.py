@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     seeds = what.add_mutually_exclusive_group()
     options.add_count(seeds, "--seeds", SEEDS, "seeds 0..N-1 (default: the task's own number, usually 5)")
     options.add_list(seeds, "--seed-list", "SEED", "train with exactly these seeds, e.g. 0 3 7", options.whole(SEED))
+    options.add_ingredients(what)
     options.add_set(what)
     options.add_plugins(what)
     options.add_device(what)

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "values to try for a setting of the method or a field of the task, instead of the task's grid, e.g. "
         "weight=0.1,1 or optimizer.lr=0.1,0.05 (repeatable; all combinations are tried)",
     )
+    options.add_ingredients(parser)
     options.add_set(parser)
     seeds = "train each trial with seeds 0..N-1, and compare trials by their mean (default: 1)"
     options.add_count(parser, "--seeds", SEEDS, seeds, default=1)

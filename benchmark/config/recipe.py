@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 
 from benchmark.base.schema import build, identity
 from benchmark.base.units import counted
+from benchmark.config.ingredients import AveragingConfig, MixingConfig
 from benchmark.config.task import AugmentConfig, DataConfig, NetworkConfig, OptimizerConfig, ScheduleConfig, TaskConfig
 
 INDIFFERENT = (
@@ -31,6 +32,8 @@ INDIFFERENT = (
 )
 """The fields of a task that cannot change a result, or only by what a job itself says: its method's settings, its seed,
 the images that its trial holds out. Any other field is part of a job's identity, also one that is new."""
+INGREDIENTS = ("averaging", "mixing")
+"""Tables of ingredients, which most recipes do not have."""
 FIELDS = tuple(field.name for field in fields(TaskConfig) if field.name not in INDIFFERENT)
 """The fields of a task that every method of it shares and that can change a result."""
 
@@ -89,11 +92,14 @@ class Recipe:
     schedule: ScheduleConfig
     epochs: int
     batch_size: int
+    averaging: AveragingConfig = AveragingConfig()
+    mixing: MixingConfig = MixingConfig()
 
 
 def recipe_text(used: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines of a recipe by their titles. Raise UserError for a recipe of another version."""
-    return lines_of(json.dumps({field.name: used.get(field.name) for field in fields(Recipe)}))
+    known = {field.name: used.get(field.name) for field in fields(Recipe)}
+    return lines_of(json.dumps({name: value for name, value in known.items() if value or name not in INGREDIENTS}))
 
 
 @lru_cache(maxsize=1000)  # a page shows thousands of runs, which have few recipes
@@ -107,7 +113,14 @@ def lines_of(recipe_json: str) -> dict[str, str]:
         "optimiser": optimiser(recipe),
         "schedule": schedule(recipe),
         "augmentation": augmentation(recipe),
+        **{name: settings_text(getattr(recipe, name)) for name in INGREDIENTS if getattr(recipe, name).is_on},
     }
+
+
+def settings_text(config: Any) -> str:
+    """Return the name of an ingredient, and its settings that are not the default ones."""
+    own = [f"{name} {value}" for name, value in identity(config).items() if name != "name"]
+    return f"{config.name} ({', '.join(own)})" if own else str(config.name)
 
 
 def network(recipe: Recipe) -> str:
@@ -121,13 +134,16 @@ def network(recipe: Recipe) -> str:
 def optimiser(recipe: Recipe) -> str:
     used = recipe.optimizer
     momentum = f", momentum {used.momentum:g}" if used.momentum else ""
-    return f"{used.name}, learning rate {used.lr:g}{momentum}, weight decay {used.weight_decay:g}"
+    sharp = "" if used.sharpness == "none" else f", {used.sharpness} steps (rho {used.used_rho:g})"
+    return f"{used.name}, learning rate {used.lr:g}{momentum}, weight decay {used.weight_decay:g}{sharp}"
 
 
 def schedule(recipe: Recipe | TaskConfig) -> str:
     """Return how the learning rate changes: by which factor, or by the name of its schedule."""
-    step = f"×{recipe.schedule.factor:g} every {counted(recipe.schedule.every, 'epoch')}"
-    return step if recipe.schedule.name == "step" else recipe.schedule.name
+    used = recipe.schedule
+    step = f"×{used.factor:g} every {counted(used.every, 'epoch')}"
+    held = f", from epoch {used.hold_from} held at ×{used.hold_rate:g}" if used.hold_from else ""
+    return (step if used.name == "step" else used.name) + held
 
 
 def augmentation(recipe: Recipe | TaskConfig) -> str:

@@ -1,13 +1,22 @@
 """A task: a data set with its network, recipe and per-method settings, as a frozen `TaskConfig`."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from benchmark.base.limits import SEEDS, Positive, Within, shown
+from benchmark.base.limits import SEEDS, Positive, Weight, Within, shown
 from benchmark.base.names import is_plain
 from benchmark.base.schema import check, later, unidentified
 from benchmark.base.units import counted
+from benchmark.config.ingredients import (
+    ALL,
+    PUBLISHED_RHO,
+    AveragingConfig,
+    Ingredient,
+    MixingConfig,
+    check_owners,
+    label_suffix,
+)
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 """Folders of the results that are not tasks."""
@@ -15,6 +24,7 @@ OWN_IMAGES = ("folder", "arrays")
 """Sources of a user's own images; mean, std and augmentation of another data set do not fit them."""
 OWN_WORDS = " and ".join(f"source '{name}'" for name in OWN_IMAGES)
 EPOCHS = Within(1, 100_000, "a training would last for years")
+NO_EPOCH = Within(0, EPOCHS.most, EPOCHS.why)
 IMAGES = Within(0, 10**9, "no data set has more images")
 SIDE = Within(0, 4096, "a batch of such images fits into no memory")
 BATCH = Within(2, 10**6, "a batch must fit into the memory of a device")
@@ -98,9 +108,19 @@ class NetworkConfig:
     """small_cnn: element-wise dropout before the last layer."""
     pool: Literal["average", "flatten"] = "average"
     """small_cnn: what becomes of the last maps; `flatten` keeps where things are."""
+    classifier: Literal["linear", "cosine"] = later("linear")
+    """The last layer: W·f + b, or s·cos(f, w) without a bias."""
+    cosine_scale: Positive = later(8.0)
+    """s."""
 
     def __post_init__(self) -> None:
         check(0 <= self.dropout < 1, f"dropout must be at least 0 and below 1, got {self.dropout}")
+        check_owners(self, {"cosine_scale": ("cosine",)}, "classifier")
+
+    @property
+    def body(self) -> "NetworkConfig":
+        """Return the settings of what makes the features, whatever the last layer is."""
+        return replace(self, classifier="linear", cosine_scale=8.0)
 
 
 @dataclass(frozen=True)
@@ -126,10 +146,28 @@ class OptimizerConfig:
     lr: Annotated[float, Within(1e-12, 10**9, "no training survives such steps")]
     momentum: float = 0.0
     weight_decay: Annotated[float, Within(0, 10**4, "no weight would be left")] = 0.0
+    sharpness: Literal["none", "sam", "f-sam", "asam"] = later("none")
+    """Take the gradient at θ + ε, where the loss is worst nearby, and step from θ. sam: ε = ρ·g/‖g‖. asam: ε =
+    ρ·θ²g/‖|θ|g‖. f-sam (friendly): ε = ρ·d/‖d‖ with d = g − σ·m and m ← λ·m + (1−λ)·g."""
+    rho: Annotated[float, Within(0, 1000, "no training survives such steps")] = later(0.0)
+    """ρ; 0: as published, 0.05 for sam, 0.2 for f-sam, 2 for asam."""
+    sigma: Weight = later(1.0)
+    """f-sam: σ."""
+    smoothing: float = later(0.8)
+    """f-sam: λ."""
+    statistics: Literal["first", "both"] = later("first")
+    """Which of the two passes moves the statistics of BatchNorm; released codes let both."""
 
     def __post_init__(self) -> None:
         check(0 <= self.momentum < 1, f"momentum must be at least 0 and below 1, got {self.momentum}")
         check(self.name == "sgd" or not self.momentum, f"momentum belongs to sgd, not to {self.name}: set it to 0")
+        check(0 <= self.smoothing < 1, f"smoothing must be at least 0 and below 1, got {self.smoothing:g}")
+        check_owners(self, dict.fromkeys(("rho", "statistics"), (*PUBLISHED_RHO,)), "sharpness")
+        check_owners(self, dict.fromkeys(("sigma", "smoothing"), ("f-sam",)), "sharpness")
+
+    @property
+    def used_rho(self) -> float:
+        return self.rho or PUBLISHED_RHO[self.sharpness]
 
 
 @dataclass(frozen=True)
@@ -140,6 +178,12 @@ class ScheduleConfig:
     """step: the learning rate is multiplied by `factor` every so many epochs."""
     cycles: Annotated[int, Within(1, 100_000)] = later(1)
     """cyclic: the number of times the rate falls from its full value to zero along a cosine."""
+    hold_from: Annotated[int, NO_EPOCH] = later(0)
+    """Hold the rate after so many epochs, at `hold_rate` times optimizer.lr; 0: never."""
+    hold_rate: Annotated[float, Within(0, 1000, "no training survives such steps")] = later(0.0)
+
+    def __post_init__(self) -> None:
+        check(bool(self.hold_from) or not self.hold_rate, "hold_rate needs hold_from, the epochs before it holds")
 
 
 @dataclass(frozen=True)
@@ -196,6 +240,8 @@ class TaskConfig:
     """The method over which the gain of the others is split into ranking and classifier."""
     schedule: ScheduleConfig = ScheduleConfig()
     augment: AugmentConfig = AugmentConfig()
+    averaging: AveragingConfig = later(AveragingConfig())
+    mixing: MixingConfig = later(MixingConfig())
     seeds: Annotated[int, SEEDS] = 5
     eval_batch_size: Annotated[int, Within(1, BATCH.most, BATCH.why)] = 500
     threads: Annotated[int, Within(1, 1024, "no machine has more cores")] = 1
@@ -253,6 +299,32 @@ class TaskConfig:
                 f"tune.{name} must be a table of lists, e.g. weight = [0.1, 0.5]",
             )
         check(0 < self.tune_val < 1, f"tune_val must lie between 0 and 1, got {self.tune_val:g}")
+
+    @property
+    def trained(self) -> "TaskConfig":
+        """Return the task of the trainings whose weights this one averages: itself, where it does not average."""
+        if not self.averaging.is_on:
+            return self
+        first, rate = self.averaging.first_epoch(self.epochs), self.averaging.rate
+        held = replace(self.schedule, hold_from=max(first, 1), hold_rate=rate) if rate else self.schedule
+        return replace(self, averaging=AveragingConfig(), schedule=held)
+
+    @property
+    def ingredients(self) -> tuple[Ingredient, ...]:
+        """Return the ingredients that it has, in the order in which labels name them."""
+        return tuple(each for each in ALL if value_of(self, each.field) == each.value)
+
+    @property
+    def suffix(self) -> str:
+        """Return what labels of its runs have after the name of the method."""
+        return label_suffix(self.ingredients)
+
+
+def value_of(config: Any, path: str) -> Any:
+    """Return the value of a setting by its name in the file, such as `optimizer.lr`."""
+    for name in path.split("."):
+        config = getattr(config, name)
+    return config
 
 
 def check_coverages(coverages: Iterable[float]) -> None:

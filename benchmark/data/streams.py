@@ -22,6 +22,7 @@ Purpose = Literal[
     "method noise",
     "evaluation noise",
     "hold-out",
+    "mixing",
 ]
 
 

@@ -10,7 +10,7 @@ import torch
 from benchmark.base.errors import UserError
 from benchmark.forecast.step_times import Epochs, StepTimes, epochs_of, seconds_of
 from benchmark.jobs.job import Job
-from benchmark.jobs.shared_warmup import share_warmups
+from benchmark.jobs.shared_warmup import share_averages, share_warmups
 from benchmark.jobs.suite import Suite, in_line
 from benchmark.launch.placement import Device, Schedule, Work, make_works, simulate
 from benchmark.store.store import Store
@@ -53,7 +53,7 @@ class Outlook:
 def look_ahead(suite: Suite, store: Store, find_step_times: FindStepTimes, *, share: bool) -> Outlook:
     """Return what is left to do of a suite; with `share`, common warm-ups are trained once."""
     states = {job.folder: store.state(job.folder) for job in suite.jobs()}
-    missing = [job for job in suite.jobs() if states[job.folder] in ("new", "partial")]
+    missing = share_averages([job for job in suite.jobs() if states[job.folder] in ("new", "partial")])
     to_run = share_warmups(missing, store) if share else missing
     saved = {job.folder: saved_epochs(job, store) for job in to_run if store.has_checkpoint(job.folder)}
     return Outlook(suite, states, missing, to_run, saved, find_step_times(to_run), store)

@@ -10,7 +10,7 @@ from benchmark.base.source_code import hash_of
 from benchmark.jobs.same_code import SAME_CODE
 
 CORE = Path(__file__).resolve().parents[1]
-DECIDING = ("data", "train")
+DECIDING = ("data", "train", "train/ingredients")
 """The packages whose code a prediction can depend on, beyond what its job's id and the hash of its data say."""
 INDIFFERENT = {
     "data": {"cache", "cache_build", "cache_chunks", "devices"},
@@ -24,7 +24,7 @@ def deciding_files() -> list[Path]:
     """Return the files of the core that decide results: contract, plan, and all of some packages but what does not."""
     found = [CORE / "interface.py", CORE / "jobs" / "plan.py"]
     for package in DECIDING:
-        found += [path for path in (CORE / package).glob("*.py") if path.stem not in INDIFFERENT[package]]
+        found += [path for path in (CORE / package).glob("*.py") if path.stem not in INDIFFERENT.get(package, ())]
     return sorted(found)
 
 

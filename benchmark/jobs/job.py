@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmark.base import added
+from benchmark.config.ingredients import AveragingConfig
 from benchmark.config.recipe import recipe_of
 from benchmark.config.task import TaskConfig
 from benchmark.store.record import job_id
@@ -27,6 +28,7 @@ INDIFFERENT = (
     "code",
     "branches",
     "snapshots",
+    "averages",
 )
 """The fields of a job that are no part of its identity. Seeds and `until` are in its folder's name, beside the id.
 `warmup_epochs` and `takes_over` follow from its method and settings. The rest cannot change its result."""
@@ -76,7 +78,8 @@ class Job:
     needs: "tuple[Job, ...]" = ()
     """Jobs that must be done first: those that a derived method combines, or the training that a method takes over."""
     takes_over: bool = False
-    """Whether it starts from the final network of the job it needs, and trains nothing."""
+    """Whether it starts from the final network of the job it needs, or from the average of it that its task names, and
+    trains nothing."""
     held_out: float = 0.0
     """In a trial of `tune`, the share of the training images that replaces the test images, drawn by the seed.
     They are used for nothing else, and the test images for nothing."""
@@ -96,6 +99,8 @@ class Job:
     """Whether it starts from the snapshot that its trunk saves after the warm-up."""
     snapshots: tuple[int, ...] = ()
     """The numbers of epochs after which it saves its state, for others to branch off."""
+    averages: tuple[AveragingConfig, ...] = ()
+    """Averages of its weights that it takes beside its training, for jobs that take it over."""
     until: int = 0
     """The number of epochs after which it stops, with nothing but snapshots as its result; 0 = all epochs."""
 
@@ -106,6 +111,11 @@ class Job:
         own["needs"] = sorted({need.id for need in self.needs})
         own["warmup"] = trunk.config if trunk else {}
         return recipe_of(task) | {name: value for name, value in own.items() if value or name in ALWAYS}
+
+    @property
+    def all_needs(self) -> "tuple[Job, ...]":
+        """Return the jobs that must be done first, each after those that it needs itself."""
+        return tuple(job for need in self.needs for job in (*need.all_needs, need))
 
     @property
     def epochs(self) -> int:

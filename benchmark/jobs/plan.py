@@ -10,7 +10,7 @@ from benchmark.base.schema import build, identity
 from benchmark.base.units import counted
 from benchmark.config.recipe import differences
 from benchmark.config.task import TaskConfig
-from benchmark.interface import Contestant, Derived, Member, Method
+from benchmark.interface import Contestant, Derived, Member, Method, Recipe
 from benchmark.jobs.code_version import combined, core_hash
 from benchmark.jobs.job import Job, Methods, own_parts, part_owners
 from benchmark.jobs.suite import Entry
@@ -91,21 +91,49 @@ class Planner:
     held_out: float = 0.0
     """The share of the training images on which trials are measured."""
 
+    def all_entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
+        """Yield the entries of a label; where the task averages weights, first those of the training as it is."""
+        if self.task.averaging.is_on and not issubclass(self.methods.get(owner), Recipe):
+            yield from self.trained.entries(label, owner, seeds)
+        yield from self.entries(label, owner, seeds)
+
     def entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
         """Yield the entry of a label, or one for each coverage that the method is trained for."""
-        method = self.methods.get(owner)
-        if method.needs_validation and not self.task.data.has_validation:
-            yield Entry(label, owner, (), reason="needs validation images, and data.val is 0")
+        method, shown = self.methods.get(owner), label + self.task.suffix
+        if issubclass(method, Recipe):
+            yield from self.recipe_entries(label, method, seeds)
+            return
+        base = label if shown != label else ""
+        if reason := self.impossible(method):
+            yield Entry(shown, owner, (), reason=reason, base=base)
             return
         field = method.one_per_coverage if issubclass(method, Method) else None
         self.refuse_coverage_setting(field, label, owner)
         for coverage in self.task.model_coverages if field else (None,):
             fixed = {field: coverage / 100} if field and coverage else {}
             config = resolve_config(self.task, label, owner, method, **fixed)
-            name = name_at(label, coverage)
+            name = name_at(shown, coverage)
             standard = resolve_config(self.standard or self.task, label, owner, method, **fixed)
             jobs = tuple(self.job(name, owner, config, seed) for seed in seeds)
-            yield Entry(label, owner, jobs, coverage, modified=differences(vars(standard), vars(config)))
+            yield Entry(shown, owner, jobs, coverage, modified=differences(vars(standard), vars(config)), base=base)
+
+    def impossible(self, method: type[Contestant]) -> str:
+        """Return why the task cannot have a method; empty where it can."""
+        if method.needs_validation and not self.task.data.has_validation:
+            return "needs validation images, and data.val is 0"
+        if self.task.averaging.is_on and issubclass(method, Derived) and not method.uses_final_weights:
+            return "combines states of earlier epochs, and has no final weights to average"
+        return ""
+
+    def recipe_entries(self, label: str, method: type[Recipe], seeds: Sequence[int]) -> Iterator[Entry]:
+        """Yield the entry of a label with ingredients that has a name of its own."""
+        owners = label_owners(self.methods)
+        if method.of not in owners:
+            raise unknown_name(method.of, owners, f"label that {label} is made of:")
+        planner = replace(self, task=changed_recipe(self.task, method.changes, label))
+        for entry in planner.entries(method.of, owners[method.of], seeds):
+            jobs = tuple(replace(job, label=name_at(label, entry.coverage)) for job in entry.jobs)
+            yield replace(entry, label=label, jobs=jobs, base="")
 
     def refuse_coverage_setting(self, field: str | None, label: str, owner: str) -> None:
         """Raise UserError where a task sets the field that model_coverages sets."""
@@ -113,8 +141,16 @@ class Planner:
             if canonical(name) in (canonical(label), canonical(owner)) and field in settings:
                 raise UserError(f"{self.task.name}: method.{name}.{field} is set by model_coverages; set that instead")
 
+    @property
+    def trained(self) -> "Planner":
+        """Return the planner of the trainings whose weights this one's jobs average."""
+        return replace(self, task=self.task.trained)
+
     def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
         method = self.methods.get(owner)
+        if self.task.averaging.is_on and issubclass(method, Method) and method.starts_from is None:
+            return self.averaged_job(label, self.trained.job(label, owner, config, seed))
+        self.refuse_mixed(label, owner)
         members = members_of(method, config, seed, self.task.epochs)
         needs = tuple(self.needs(label, method, members, seed))
         warmup = method.warmup if issubclass(method, Method) else None
@@ -139,6 +175,22 @@ class Planner:
             code=combined([core_hash(), *own_code, *(need.code for need in needs)]),
             trunk=self.trunk(warmup, seed) if warmup and epochs else None,
         )
+
+    def averaged_job(self, label: str, trained: Job) -> Job:
+        """Return the job that takes over the average of a training."""
+        needs = (replace(trained, label=trained.label.removesuffix(self.task.suffix) + self.task.trained.suffix),)
+        return replace(trained, task=self.task, label=label, needs=needs, takes_over=True, warmup_epochs=0, trunk=None)
+
+    def refuse_mixed(self, label: str, owner: str) -> None:
+        """Raise UserError where mixed images would replace those of a method that cannot learn from two labels."""
+        mixing, method = self.task.mixing.name, self.methods.get(owner)
+        trained = [method, *(self.methods.get(name) for name in [getattr(method, "warmup", None)] if name)]
+        learns = [each for each in trained if issubclass(each, Method) and each.starts_from is None]
+        if mixing in ("mixup", "cutmix") and not all(each.takes_mixed for each in learns):
+            raise UserError(
+                f"{label} cannot learn from the two labels of mixed images (mixing.name = {mixing}); use regmixup, "
+                "which adds them beside any loss, or leave it out"
+            )
 
     def warmup_epochs(self, label: str, warmup: str, config: Any) -> int:
         """Return the epochs of the declared warm-up. Raise UserError where it leaves no epoch to the method."""
@@ -165,9 +217,9 @@ class Planner:
 
     def needs(self, label: str, method: type[Contestant], members: Sequence[Member], seed: int) -> Iterator[Job]:
         """Yield the training of each member; several epochs of one training are one job."""
-        trainings: dict[tuple[str, int, int], Job] = {}
+        trainings: dict[tuple[str, int, int, bool], Job] = {}
         for member in members:
-            key = member.method, member.seed, id(member.recipe)
+            key = member.method, member.seed, id(member.recipe), self.task.averaging.is_on and member.epoch is None
             if key not in trainings:
                 trainings[key] = self.member(label, method, member, seed)
             if member.epoch not in (None, *trainings[key].task.evaluate_at):
@@ -183,11 +235,19 @@ class Planner:
             raise UserError(f"{label} needs '{member.method}', which trains nothing itself; name a method that trains")
         if issubclass(method, Method) and (method.extra_outputs or trained.extra_outputs):
             raise UserError(f"{label} starts from '{member.method}': neither may have outputs beyond the classes")
-        planner = replace(self, task=changed_recipe(self.task, member.recipe, label))
+        averages = issubclass(method, Derived) and member.epoch is None
+        start = self if averages else self.trained  # what starts from a network averages it itself
+        planner = replace(start, task=changed_recipe(start.task, member.recipe, label))
         job = planner.plain_job(member.method, member.seed)
         if member.seed == seed:
             return job
-        return replace(job, data_seed=seed, trunk=job.trunk and replace(job.trunk, data_seed=seed))
+        return with_data_seed(job, seed)
+
+
+def with_data_seed(job: Job, seed: int) -> Job:
+    """Return the job on the split of another seed, with all that it needs."""
+    needs = tuple(with_data_seed(need, seed) for need in job.needs)
+    return replace(job, data_seed=seed, needs=needs, trunk=job.trunk and replace(job.trunk, data_seed=seed))
 
 
 def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:
@@ -227,7 +287,7 @@ class Allowance:
     def all_of(self, make: Callable[[Sequence[int]], Sequence[P]], seeds: Sequence[int]) -> Sequence[P]:
         """Return what `make` plans for some seeds. Count the jobs of one seed first, and refuse too many."""
         first = make(seeds[:1])
-        of_a_seed = sum(1 + len(job.needs) for planned in first for job in planned.jobs)
+        of_a_seed = sum(1 + len(job.all_needs) for planned in first for job in planned.jobs)
         if len(seeds) * of_a_seed > self.left:
             raise UserError(
                 f"{counted(len(seeds), 'seed')} × {counted(of_a_seed, 'job')}: expected at most "
@@ -248,12 +308,12 @@ def plan(
     standard: TaskConfig | None = None,
     allowance: Allowance | None = None,
 ) -> tuple[Entry, ...]:
-    """Return the entries of a task: each label with one job per seed."""
+    """Return the entries of a task: each label with one job per seed; if it averages weights, also without that."""
     owners = label_owners(methods)
     check_settings(task, methods, owners)
     planner, ordered = Planner(task, methods, data_sha256, max_steps, standard), in_task_order(labels, task)
 
     def make(seeds: Sequence[int]) -> tuple[Entry, ...]:
-        return tuple(entry for label in ordered for entry in planner.entries(label, owners[label], seeds))
+        return tuple(entry for label in ordered for entry in planner.all_entries(label, owners[label], seeds))
 
     return tuple((allowance or Allowance()).all_of(make, list(seeds)))

@@ -1,4 +1,4 @@
-"""Share warm-ups between jobs: one training per seed, the trunk, saves snapshots, and the others branch off.
+"""Share trainings between jobs: a warm-up, which others branch off, and a whole one, whose weights others average.
 
 A job's id and its result do not depend on this: with and without it they are equal to the bit.
 """
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmark.config.ingredients import AveragingConfig
 from benchmark.jobs.job import Job
 from benchmark.store.store import Store, snapshot_name
 
@@ -38,6 +39,16 @@ def share_warmups(jobs: Sequence[Job], store: Store) -> list[Job]:
             ordered.append(in_front[job.folder])
         ordered.append(changed.get(job.folder, job))
     return ordered
+
+
+def share_averages(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs such that each training takes the averages of its weights that others of them wait for."""
+    wanted: dict[Path, list[AveragingConfig]] = {}
+    for job in jobs:
+        if job.takes_over and job.task.averaging.is_on:
+            configs = wanted.setdefault(job.needs[0].folder, [])
+            configs += [job.task.averaging] if job.task.averaging not in configs else []
+    return [replace(job, averages=tuple(wanted[job.folder])) if job.folder in wanted else job for job in jobs]
 
 
 def families(jobs: Iterable[Job], store: Store) -> list[tuple[Job, list[Job]]]:

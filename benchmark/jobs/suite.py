@@ -28,6 +28,10 @@ class Entry:
     """Why the task cannot have this method; then it has no jobs."""
     modified: Differences = field(default_factory=dict)
     """Its settings that differ from those of the task's file."""
+    base: str = ""
+    """The label without its ingredients, where it has some."""
+    levels: tuple[str, ...] = ()
+    """In a crossed grid: its level of each factor."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Suite:
     """What a reader of the results should know of the data."""
     standard: TaskConfig | None = None
     """The task as its file has it; None where nothing was changed."""
+    factors: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Of a crossed grid: the names of its factors, each with its levels."""
     data_state: str = "present"
     """'present', 'not cached' or 'absent'."""
 
@@ -54,7 +60,7 @@ class Suite:
         by_seed = sorted((job for entry in self.entries for job in entry.jobs), key=lambda job: job.seed)
         by_folder: dict[Path, Job] = {}
         for top in by_seed:
-            for job in (*top.needs, top):
+            for job in (*top.all_needs, top):
                 by_folder.setdefault(job.folder, job)
         return list(by_folder.values())
 
@@ -72,13 +78,19 @@ def manifest_of(suite: Suite) -> Manifest:
         title=suite.task.title,
         coverages=suite.coverages,
         reference=suite.reference,
-        baseline=suite.task.baseline,
+        baseline=shown_label(suite.task.baseline, suite.entries),
         torch=installed_torch(),
         entries=tuple(map(entry_of_manifest, suite.entries)),
         standard=recipe_of(suite.standard or suite.task),
         remark=suite.remark,
     )
     return suite.settings.applied_to(manifest)
+
+
+def shown_label(label: str, entries: Iterable[Entry]) -> str:
+    """Return the label of the column that a task's own label means: with the ingredients that all its runs have."""
+    labels = [(entry.label, entry.base or entry.label) for entry in entries]
+    return next((shown for shown, base in labels if base == label), label)
 
 
 def entry_of_manifest(entry: Entry) -> ManifestEntry:

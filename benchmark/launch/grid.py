@@ -15,7 +15,7 @@ from benchmark.base.units import counted
 from benchmark.data.cache import Folders
 from benchmark.data.devices import choose_devices, device_kind
 from benchmark.jobs.job import Job, Methods
-from benchmark.jobs.shared_warmup import remove_trunks, share_warmups
+from benchmark.jobs.shared_warmup import remove_trunks, share_averages, share_warmups
 from benchmark.jobs.suite import Suite
 from benchmark.launch.progress import Watcher
 from benchmark.launch.queue import ENDS, Asked, Event, Stop, Waiting, Watch
@@ -140,7 +140,7 @@ class Grid:
             options.mirror.push()  # workers elsewhere must not find what was moved aside
         context = self.context()
         states = {job.folder: store.state(job.folder) for job in self.jobs}
-        missing = [job for job in self.jobs if states[job.folder] not in FINISHED]
+        missing = share_averages([job for job in self.jobs if states[job.folder] not in FINISHED])
         to_run = share_warmups(missing, store) if options.share_warmups else missing
         for folder, state in states.items():
             if state in FINISHED and not store.is_claimed(folder) and folder not in context.awaited:

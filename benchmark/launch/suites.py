@@ -1,5 +1,6 @@
 """Make the suites of a command. Everything about them is checked before anything runs."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -8,16 +9,17 @@ from pathlib import Path
 from benchmark.base.errors import UserError
 from benchmark.base.files import say
 from benchmark.base.names import canonical, match_name
-from benchmark.config.load import load_task, load_tasks, task_names
+from benchmark.config.load import load_task, load_tasks, task_names, task_path
 from benchmark.config.task import TaskConfig
 from benchmark.data.cache import Folders
 from benchmark.data.devices import default_settings, device_kind
 from benchmark.data.images import Facts
+from benchmark.jobs.cells import Cell, Levels, crossed, factor_levels, plan_cells, read_cells, split_name
 from benchmark.jobs.earlier_ids import suite_as_found
 from benchmark.jobs.job import Methods
-from benchmark.jobs.plan import Allowance, Planner, check_settings, label_owners, plan
-from benchmark.jobs.suite import Entry, Suite, entry_of_manifest
-from benchmark.measure.labels import labels_named, match_labels
+from benchmark.jobs.plan import Allowance, Planner, check_settings, in_task_order, label_owners, plan
+from benchmark.jobs.suite import Entry, Suite, entry_of_manifest, shown_label
+from benchmark.measure.labels import labels_named, match_labels, name_at
 from benchmark.paper.entries import table_entries
 from benchmark.paper.table_files import SCALES, PublishedTable, table_manifest
 from benchmark.store.manifest import Manifest, TableSettings, needed_plugin
@@ -94,6 +96,8 @@ class Wanted:
     """What a command asks of each task beyond its seeds; what is empty, the task says."""
 
     methods: Sequence[str] = ()
+    factors: Sequence[Levels] = ()
+    """Cross the methods with every combination of these levels."""
     coverages: Sequence[float] = ()
     reference: str | None = None
     table_settings: TableSettings = AS_TASKS_SAY
@@ -101,30 +105,78 @@ class Wanted:
 
 def task_suites(names: Sequence[str], wanted: Wanted, maker: SuiteMaker, store: Store) -> list[Suite]:
     """Return the grids of some tasks, with the ids that older results already have."""
-    standards = maker.read_standards(names)
-    suites = [task_suite(task, standards[task.name], wanted, maker, store) for task in maker.read_tasks(names)]
+    standards, files = maker.read_standards(names), {task_path(name).stem: name for name in names}
+    suites = []
+    for task in maker.read_tasks(names):
+        read = partial(read_changed, maker, files[task.name])
+        suites.append(task_suite(task, standards[task.name], wanted, maker, store, read))
     return [suite_as_found(suite, store) for suite in suites]
 
 
-def task_suite(task: TaskConfig, standard: TaskConfig, wanted: Wanted, maker: SuiteMaker, store: Store) -> Suite:
-    """Return the grid of one task: its methods, or those asked for, with a job for each seed."""
+def read_changed(maker: SuiteMaker, name: str, changes: Sequence[str]) -> TaskConfig:
+    """Return a task with some changed settings, each as KEY=VALUE."""
+    (task,) = maker.read_tasks([name], changes)
+    return task
+
+
+def task_suite(
+    task: TaskConfig,
+    standard: TaskConfig,
+    wanted: Wanted,
+    maker: SuiteMaker,
+    store: Store,
+    read: Callable[[Sequence[str]], TaskConfig],
+) -> Suite:
+    """Return the grid of one task: its methods, or those asked for, with a job for each seed.
+
+    `read` returns the task with changed settings, for methods that are asked for with ingredients of their own.
+    """
     owners = label_owners(maker.methods)
-    check_plugins(wanted.methods, owners, maker.methods, store)
-    labels = match_labels(wanted.methods or task.methods, owners)
-    default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
-    reference = pick_reference(wanted.reference, default, labels)
+    check_plugins([split_name(name, owners)[0] for name in wanted.methods], owners, maker.methods, store)
+    cells = read_cells(wanted.methods or task.methods, owners)
+    own = [cell.label for cell in cells if not cell.ingredients]
+    if wanted.factors:
+        own, cells = [], crossed_cells(cells, wanted.factors, task)
     data = maker.find_data(task)
     check_recipe(task, data.facts)
-    seeds = dict.fromkeys(maker.seeds_of(task))
-    entries = plan(task, labels, seeds, maker.methods, data.sha256, maker.max_steps, standard, maker.allowance)
+    seeds = list(dict.fromkeys(maker.seeds_of(task)))
+    entries = plan(task, own, seeds, maker.methods, data.sha256, maker.max_steps, standard, maker.allowance)
+
+    def planner_with(changes: Sequence[str]) -> Planner:
+        return Planner(read(changes), maker.methods, data.sha256, maker.max_steps, standard)
+
+    apart = [cell for cell in cells if cell.ingredients or wanted.factors]
+    if apart:
+        entries += tuple(maker.allowance.all_of(partial(plan_cells, apart, planner_with, owners), seeds))
+    refuse_doubled(entries)
+    default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
+    shown = list(dict.fromkeys(entry.label for entry in entries))
+    reference = pick_reference(wanted.reference, shown_label(default, entries), shown)
     for entry in entries:
         if entry.reason:
             say(f"{task.name} {entry.label}: {entry.reason}; its column stays empty")
     if not any(entry.jobs for entry in entries):
-        raise UserError(f"{task.name}: none of {', '.join(labels)} can run here: {entries[0].reason}")
+        raise UserError(f"{task.name}: none of {', '.join(shown)} can run here: {entries[0].reason}")
     coverages = tuple(dict.fromkeys(wanted.coverages or task.coverages))
-    suite = suite_of(task, data, entries)
+    suite = replace(suite_of(task, data, entries), factors=factor_levels(wanted.factors))
     return replace(suite, coverages=coverages, reference=reference, settings=wanted.table_settings, standard=standard)
+
+
+def crossed_cells(cells: Sequence[Cell], factors: Sequence[Levels], task: TaskConfig) -> list[Cell]:
+    """Return the crossed grid of some methods. Refuse those that bring ingredients of their own."""
+    for cell in cells:
+        if cell.ingredients:
+            raise UserError(f"{cell.label}: name methods without ingredients; --with crosses all of them with its own")
+    return crossed(in_task_order([cell.label for cell in cells], task), factors)
+
+
+def refuse_doubled(entries: Iterable[Entry]) -> None:
+    """Raise UserError where two columns would have one name."""
+    for column, count in Counter((entry.label, entry.coverage) for entry in entries).items():
+        if count > 1:
+            raise UserError(
+                f"{name_at(*column)} is asked for twice: by its name, and by --with or the task; do it once"
+            )
 
 
 def check_plugins(names: Sequence[str], owners: Mapping[str, str], methods: Methods, store: Store) -> None:

@@ -262,6 +262,8 @@ class RunOptions(TrainingOptions, TableOptions):
     """Train with seeds 0 to N - 1."""
     seed_list: tuple[Annotated[int, SEED], ...] | None = None
     """Train with exactly these seeds instead."""
+    ingredients: tuple[str, ...] = ()
+    """What goes with every method, by name, such as swa and sam."""
     set: tuple[str, ...] = ()
     """Changed settings, each as KEY=VALUE."""
     plugin: tuple[Path, ...] = ()
@@ -285,6 +287,8 @@ class TuneOptions(TrainingOptions):
     grid: tuple[str, ...] = ()
     """Values to try, each as FIELD=V,V; none: the task's grid."""
     seeds: Annotated[int, SEEDS] = 1
+    ingredients: tuple[str, ...] = ()
+    """What goes with every trial, by name."""
     set: tuple[str, ...] = ()
     plugin: tuple[Path, ...] = ()
 

@@ -47,7 +47,9 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | No
     methods = load_methods(options.plugin)
     asked = asked_settings(options)
     maker = suite_maker(options, methods, options.seed_list or range(options.seeds or 0), ahead)
-    wanted = Wanted(options.methods or (), options.coverages or (), options.reference, asked)
+    wanted = Wanted(
+        options.methods or (), coverages=options.coverages or (), reference=options.reference, table_settings=asked
+    )
     suites = task_suites(options.datasets or DEFAULT_TASKS, wanted, maker, store)
     manifests = [manifest_of(suite) for suite in suites]
 

@@ -12,6 +12,7 @@ from benchmark.base.names import canonical, match_name
 from benchmark.base.units import counted
 from benchmark.forecast import dry_run
 from benchmark.forecast.long_plans import long_plan_warnings
+from benchmark.jobs.cells import find_ingredients
 from benchmark.jobs.job import Methods
 from benchmark.jobs.suite import Suite, in_line
 from benchmark.launch.grid import Grid, GridOptions, check_writable, devices_for
@@ -59,13 +60,18 @@ def suite_maker(
         methods,
         folders_of(options),
         "cpu" if options.ray else options.device,  # a cluster's machines are their own
-        tuple(getattr(options, "set", ())),
+        (*ingredient_overrides(getattr(options, "ingredients", ())), *getattr(options, "set", ())),
         tuple(f"{name}={value}" for name, value in speed.items() if value is not None),
         tuple(seeds),
         options.max_steps,
         lambda task: ahead is None or (ahead.probe and canonical(task.name) not in given),
         options.quiet,
     )
+
+
+def ingredient_overrides(names: Sequence[str]) -> list[str]:
+    """Return the settings that some ingredients stand for."""
+    return [each.override for each in find_ingredients(names)]
 
 
 def train(options: T, ask: Ask[T]) -> Trained:

@@ -1,9 +1,11 @@
 """Describe the settings of runs that differ from their task file. Without this, a table would hide what made it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from benchmark.config.ingredients import ALL
 from benchmark.config.load import load_task, task_names
 from benchmark.config.recipe import recipe_differences, recipe_of
 from benchmark.store.manifest import Manifest
@@ -11,21 +13,31 @@ from benchmark.store.store import Store
 from benchmark.tables.columns import Column, abbreviate, load_columns, split_by_coverage
 from benchmark.tables.model import Sheet, Table
 
+CHOICES = {each.field for each in ALL}
+"""Fields by which ingredients are chosen."""
+OF_INGREDIENTS = re.compile(
+    r"\b(averaging\.|mixing\.|schedule\.hold_|optimizer\.(rho|sigma|smoothing|statistics)\b|network\.cosine_scale)"
+)
+"""What else is set of them."""
 Shown = TypeVar("Shown", bound=Table | Sheet)
 
 
 def open_table(manifest: Manifest, store: Store) -> tuple[Manifest, list[Column]]:
     """Return the columns of a manifest, and the manifest with a text on what was modified."""
     columns = load_columns(manifest, store)
-    text = modified_text(manifest, columns)
-    title = f"{manifest.title} (modified)" if text else manifest.title
-    return replace(manifest, title=title, modified=text), columns
+    lines = modified_lines(manifest, columns)
+    constants = [line for line in lines if OF_INGREDIENTS.search(line)]
+    others = [line for line in lines if line not in constants]
+    sentences = [f"Modified: {'; '.join(others)}."] if others else []
+    sentences += [f"Ingredients: {'; '.join(constants)}."] if constants else []
+    title = f"{manifest.title} (modified)" if others else manifest.title
+    return replace(manifest, title=title, modified=" ".join(sentences)), columns
 
 
-def modified_text(manifest: Manifest, columns: Sequence[Column]) -> str:
-    """Return a sentence with the used values and those of the task file; empty where nothing differs.
+def modified_lines(manifest: Manifest, columns: Sequence[Column]) -> list[str]:
+    """Return a text for each value that differs from the task file; it starts with the columns that have it, if few.
 
-    A difference that only some columns have starts with their names.
+    Which ingredients a run has is no difference: its label says so.
     """
     begun = [column for column in split_by_coverage(columns) if column.records or column.diverged]
     trained = [column for column in begun if column.published and not column.is_oracle and not is_imported(column)]
@@ -39,7 +51,7 @@ def modified_text(manifest: Manifest, columns: Sequence[Column]) -> str:
     shared = [line for line, names in names_by_line.items() if len(names) == len(trained)]
     apart = [f"{abbreviate(names)}: {line}" for line, names in names_by_line.items() if len(names) < len(trained)]
     own = [f"{column.name}: {line}" for column in trained for line in map(change_text, column.modified.items())]
-    return f"Modified: {'; '.join([*shared, *apart, *own])}." if names_by_line or own else ""
+    return [*shared, *apart, *own]
 
 
 def is_imported(column: Column) -> bool:
@@ -53,7 +65,8 @@ def recipe_lines(standard: Mapping[str, Any], manifest: Manifest, column: Column
         used = record.identity
         if manifest.standard is None:  # older manifests do not say that the device chose this; no task file has it
             standard = {**standard, "channels_last": used.get("channels_last", False)}
-        yield from map(change_text, recipe_differences(standard, used).items())
+        changes = recipe_differences(standard, used)
+        yield from (change_text(change) for change in changes.items() if change[0] not in CHOICES)
 
 
 def change_text(change: tuple[str, Sequence[Any]]) -> str:

@@ -18,7 +18,7 @@ from benchmark.store.store import CHECKPOINT, snapshot_name
 from benchmark.train.accounting import Accounting
 from benchmark.train.predict import Outputs
 from benchmark.train.pulse import Interrupted
-from benchmark.train.trainer import State, state_from_plain, state_to_plain
+from benchmark.train.trainer import State, averages_of, state_from_plain, state_to_plain
 
 MOST_TIME_SPENT = 0.02
 """The share of time that saving within epochs may take: some states are large, and take long to write."""
@@ -115,8 +115,11 @@ class Checkpoints:
             return None
 
     def is_usable(self, candidate: Candidate) -> bool:
-        """Tell whether a checkpoint is fresh, if it must be, and all predictions made before it are there."""
+        """Tell whether a checkpoint is fresh, if it must be, and has all averages and predictions begun before it."""
         if self.only_fresh and not candidate.is_fresh():
+            return False
+        content, wanted = candidate.content, averages_of(self.trainer.job)
+        if not wanted.can_continue(content.get("averages", {}), content["epoch"], content.get("step", 0)):
             return False
         own = candidate.content["checksums"] if candidate.is_own else {}  # going on from it cannot make them again
         try:

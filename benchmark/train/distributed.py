@@ -13,9 +13,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from benchmark.config.ingredients import MixingConfig
 from benchmark.data import streams
 from benchmark.interface import Batch, Method, Progress, Step
 from benchmark.measure.prediction import Prediction
+from benchmark.train.ingredients.mixing import training_step
 
 T = TypeVar("T")
 Sums = dict[str, tuple[Tensor, int]]
@@ -54,9 +56,9 @@ class Ranks:
         """Return which of the `count` rows of a batch this rank computes."""
         return slice(count)
 
-    def steps(self, method: Method, seed: int, batch_sizes: Sequence[int]) -> Steps:
+    def steps(self, method: Method, seed: int, batch_sizes: Sequence[int], mixing: MixingConfig) -> Steps:
         """Return what trains the steps of an epoch with batches of these sizes."""
-        return method
+        return OwnSteps(method, mixing)
 
     def sync_buffers(self, method: Method) -> None:
         """Copy the statistics of BatchNorm from the first rank to all: they are what is saved and tested."""
@@ -81,6 +83,20 @@ class Ranks:
         """Let BatchNorm normalise with the statistics of the whole batch."""
 
 
+@dataclass(frozen=True)
+class OwnSteps:
+    """The steps of a method that one process trains."""
+
+    method: Method
+    mixing: MixingConfig
+
+    def training_step(self, batch: Batch, progress: Progress) -> Step:
+        return training_step(self.method, batch, progress, self.mixing)
+
+    def after_step(self, batch: Batch, carry: Any, progress: Progress) -> None:
+        self.method.after_step(batch, carry, progress)
+
+
 ALONE = Ranks()
 
 
@@ -92,8 +108,8 @@ class Team(Ranks):
         start, end = parts_of(count, self.size)[self.rank]
         return slice(start, end) if end > start else slice(LEAST_ROWS)
 
-    def steps(self, method: Method, seed: int, batch_sizes: Sequence[int]) -> Steps:
-        parallel = DistributedDataParallel(TrainingStep(method), broadcast_buffers=False)
+    def steps(self, method: Method, seed: int, batch_sizes: Sequence[int], mixing: MixingConfig) -> Steps:
+        parallel = DistributedDataParallel(TrainingStep(method, mixing), broadcast_buffers=False)
         return SharedSteps(method, self, seed, batch_sizes, parallel)
 
     def sync_buffers(self, method: Method) -> None:
@@ -150,12 +166,12 @@ class Team(Ranks):
 class TrainingStep(nn.Module):
     """Wraps a method's training step as the module that torch's DDP expects."""
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: Method, mixing: MixingConfig) -> None:
         super().__init__()
-        self.method = method
+        self.method, self.mixing = method, mixing
 
     def forward(self, batch: Batch, progress: Progress) -> Step:
-        return self.method.training_step(batch, progress)
+        return training_step(self.method, batch, progress, self.mixing)
 
 
 @dataclass(frozen=True)
@@ -192,7 +208,9 @@ class SharedSteps:
         def all_rows(mine: Tensor) -> Tensor:
             return self.team.gather_rows(mine.detach(), counts)
 
-        whole = Batch(tuple(map(all_rows, batch.views)), all_rows(batch.labels), all_rows(batch.indices))
+        partners = None if batch.partners is None else all_rows(batch.partners)
+        views, labels = tuple(map(all_rows, batch.views)), all_rows(batch.labels)
+        whole = Batch(views, labels, all_rows(batch.indices), partners, batch.share)
         self.team.sync_buffers(self.method)
         self.method.after_step(whole, each_tensor(carry, len(batch.labels), all_rows), progress)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear, normalize
 
 from benchmark.base import added
 from benchmark.base.errors import UserError, brief
@@ -76,6 +77,26 @@ class Network(nn.Module):
         if self.extra is not None:
             logits = torch.cat([logits, self.extra(hidden)], dim=1)
         return logits, features, hidden
+
+
+class CosineClassifier(nn.Linear):
+    """s·cos(f, w_k), without a bias. Outputs beyond the classes stay linear: a cosine cannot begin at zero."""
+
+    def __init__(self, in_features: int, out_features: int, scale: float) -> None:
+        super().__init__(in_features, out_features, bias=False)
+        self.scale = scale
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.scale * linear(normalize(features), normalize(self.weight))
+
+
+def with_classifier(network: Network, config: NetworkConfig) -> Network:
+    """Return a network with the last layer that its task names. It begins with the weights of the linear one."""
+    if config.classifier == "cosine":
+        cosine = CosineClassifier(network.head.in_features, network.head.out_features, config.cosine_scale)
+        cosine.weight = network.head.weight
+        network.head = cosine
+    return network
 
 
 def stop_counting_batches(network: nn.Module) -> None:
@@ -201,6 +222,11 @@ LIBRARIES = {"torchvision": torchvision_network, "timm": timm_network}
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
     """Build the network of a task for images of `shape` (C, H, W), initialised from torch's default generator."""
+    return with_classifier(build_linear(config.body, num_classes, shape), config)
+
+
+def build_linear(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """Build a network whose last layer is linear."""
     library, _, name = config.name.partition(":")
     if config.name in added.NETWORKS:
         return added_network(config, num_classes, shape)

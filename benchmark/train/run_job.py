@@ -133,17 +133,20 @@ def load_as_planned(job: Job, methods: Methods) -> None:
 def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> Record:
     """Train a job, or take over what another job trained; predict and measure. Return the record, still unwritten."""
     store, trained, epochs = context.store, job, job.task.evaluate_at
+    averaging = job.task.averaging
     if job.takes_over:
         trained, epochs = job.needs[0], ()  # of the training that it takes over, only the end is its own
         finished_record(store, trained)
+        trained = replace(trained, averages=(averaging,) if averaging.is_on else ())
     trainer = Trainer(trained, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
     outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs)
     accounting = Accounting(trainer)
     saver = Checkpoints(outputs, accounting, context.only_fresh)
 
     state = run_epochs(saver, report, context.observers)
-    method = trainer.tested_method(state)
-    if job.takes_over:
+    with saver.saving(state):
+        method = trainer.averaged_method(state, averaging) if averaging.is_on else trainer.tested_method(state)
+    if job.method != trained.method:
         method = trainer.make_method(network_of(method), trainable(context.methods, job.method), job.config)
     with saver.saving(state):
         record = outputs.measured(method, replace(empty_record(job), notes=method.notes()))

@@ -1,8 +1,9 @@
 """Train any method with one loop. It knows no method: phases, streams and state follow from what methods declare."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from benchmark.base.schema import build
+from benchmark.config.ingredients import AveragingConfig
 from benchmark.config.task import ScheduleConfig
 from benchmark.data import streams
 from benchmark.data.dataset import DataSet, Split
@@ -19,6 +21,9 @@ from benchmark.interface import Batch, Method, Progress, Step, Task, Validation
 from benchmark.jobs.job import Job, Methods
 from benchmark.measure.prediction import Prediction
 from benchmark.train.distributed import ALONE, Ranks, Steps, Sums
+from benchmark.train.ingredients.averaging import Averages, fresh_statistics, load_average
+from benchmark.train.ingredients.mixing import prepared, rows_of
+from benchmark.train.ingredients.sharpness import Sharpness, make_sharpness
 from benchmark.train.networks import Network, build_network
 from benchmark.train.pulse import Pulse
 
@@ -45,12 +50,18 @@ class State:
     sums: Sums = field(default_factory=dict)
     """Sums and counts of loss and logs in the running epoch; they stay on the device until it ends."""
     history: list[dict[str, float]] = field(default_factory=list)
+    averages: Averages = field(default_factory=lambda: Averages([], 0, 0))
+    """Averages of the weights that other jobs wait for. They do not change the training."""
+    sharpness: Sharpness | None = None
+    """Where steps are sharpness-aware."""
     best: dict[str, Any] | None = None
     """Number of right validation images, epoch and weights of the best epoch so far, where the task tests that one."""
 
 
 def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: float, num_epochs: int) -> float:
     """Return the rate at `fraction` ∈ [0, 1) of an epoch: a pure function, so resuming needs no scheduler state."""
+    if 0 < schedule.hold_from <= epoch:
+        return base * schedule.hold_rate
     if schedule.name == "step":
         return float(base * schedule.factor ** (epoch // schedule.every))
     if schedule.name == "cosine":
@@ -92,7 +103,8 @@ class Trainer:
         method = self.make_method(network, method_class, settings)
         # Gradients of fp16, whose exponent is short, need a loss that is scaled up.
         scaler = GradScaler(self.device.type) if self.job.task.amp == "fp16" else None
-        return State(method, self.optimizer(method), scaler)
+        sharpness = make_sharpness(self.job.task.optimizer, method)
+        return State(method, self.optimizer(method), scaler, averages=averages_of(self.job), sharpness=sharpness)
 
     def optimizer(self, method: Method) -> Optimizer:
         """Return the optimiser; on a GPU the fused one, with one kernel for all parameters.
@@ -122,6 +134,8 @@ class Trainer:
         old, new = state.optimizer.state, self.begin_phase(network_of(state.method), warmup=False)
         new.optimizer.state.update({each: old[each] for each in trained_parameters(new.method) if each in old})
         new.scaler, new.epoch, new.history, new.best = state.scaler, state.epoch, state.history, state.best
+        if new.sharpness and state.sharpness:
+            new.sharpness.means = state.sharpness.means
         return new
 
     def in_phase(self, state: State) -> State:
@@ -155,18 +169,34 @@ class Trainer:
         sizes = self.data.batch_sizes(task.batch_size)
         num_steps, first = min(len(sizes), self.job.max_steps or len(sizes)), state.step
         method.train()
-        steps, rows = self.ranks.steps(method, seed, sizes), self.ranks.rows
-        batches = self.data.batches(task.batch_size, seed, epoch, task.augment, method.num_views, rows, first)
-        for step_index, batch in zip(range(first, num_steps), batches, strict=False):
+        steps, parameters = self.ranks.steps(method, seed, sizes, task.mixing), trained_parameters(method)
+        state.averages.begin_epoch(epoch, parameters)
+        for step_index, batch in zip(range(first, num_steps), self.batches(method, epoch, first), strict=False):
             progress = Progress(epoch, task.epochs, step_index, num_steps)
             rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
             for group in state.optimizer.param_groups:
                 group["lr"] = rate
-            accumulate(state.sums, take_step(steps, state.optimizer, batch, seed, progress, state.scaler))
+            step = take_step(steps, state.optimizer, batch, seed, progress, state.scaler, state.sharpness)
+            accumulate(state.sums, step)
+            state.averages.after_step(parameters)
             state.step = step_index + 1
             self.pulse(state.step, num_steps, epoch)
+        state.averages.after_epoch(parameters)
         self.ranks.sync_buffers(method)
         self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
+
+    def batches(self, method: Method, epoch: int, first: int = 0) -> Iterator[Batch]:
+        """Yield the batches of an epoch that this rank trains on, from the `first` on, mixed where the task says so.
+
+        Partners may be in another rank's part: where images are mixed, each rank makes the whole batch first.
+        """
+        task, seed, rows = self.job.task, self.job.seed, self.ranks.rows
+        make = partial(self.data.batches, task.batch_size, seed, epoch, task.augment, method.num_views, first=first)
+        if not task.mixing.is_on:
+            yield from make(rows)
+            return
+        for step, batch in enumerate(make(), first):
+            yield rows_of(prepared(batch, task.mixing, seed, epoch, step), rows(len(batch.labels)))
 
     def validates(self, method: Method) -> bool:
         """Return whether validation images, where there are some, are predicted after each epoch."""
@@ -193,6 +223,25 @@ class Trainer:
             state.method.load_state_dict(state.best["method"])
         return state.method
 
+    def averaged_method(self, state: State, config: AveragingConfig) -> Method:
+        """Return the method with the average of its weights, and with statistics of BatchNorm that fit them.
+
+        These come from one pass over the training images, augmented as in training, with dropout on. Every rank makes
+        the whole pass.
+        """
+        method, task, seed = state.method, self.job.task, self.job.seed
+        load_average(state.averages.of(config), trained_parameters(method))
+        method.train()
+        sizes = self.data.batch_sizes(task.batch_size)[: self.job.max_steps or None]
+        batches = self.data.batches(task.batch_size, seed, task.epochs, task.augment, method.num_views)
+        with torch.no_grad(), fresh_statistics(method) as statistics:
+            for step, (batch, _) in enumerate(zip(batches, sizes, strict=False)):
+                streams.reseed(seed, "model noise", task.epochs, step)
+                method.training_step(batch, Progress(task.epochs - 1, task.epochs, step, len(sizes)))
+                statistics.add_batch()
+                self.pulse(step + 1, len(sizes))
+        return method
+
     def predict(self, method: Method, split: Split, *, features: bool = False) -> Prediction[Tensor]:
         """Predict every image of a split once, in evaluation mode, in batches of the task's fixed size."""
         method.eval()
@@ -213,23 +262,46 @@ class Trainer:
 
 
 def take_step(
-    steps: Steps, optimizer: Optimizer, batch: Batch, seed: int, progress: Progress, scaler: GradScaler | None = None
+    steps: Steps,
+    optimizer: Optimizer,
+    batch: Batch,
+    seed: int,
+    progress: Progress,
+    scaler: GradScaler | None = None,
+    sharpness: Sharpness | None = None,
 ) -> Step:
-    """Train one step. What `after_step` draws never shifts the next step's dropout: each has its own stream."""
-    streams.reseed(seed, "model noise", progress.epoch, progress.step)
-    step = steps.training_step(batch, progress)
-    optimizer.zero_grad(set_to_none=True)
+    """Train one step. What `after_step` draws never shifts the next step's dropout: each has its own stream.
+
+    A sharpness-aware step takes its gradient in a second pass with the same batch and the same noise; all else that it
+    returns, and hands to `after_step`, is that of the first.
+    """
+
+    def gradients() -> Step:
+        streams.reseed(seed, "model noise", progress.epoch, progress.step)
+        step = steps.training_step(batch, progress)
+        optimizer.zero_grad(set_to_none=True)
+        loss = step.loss if scaler is None else scaler.scale(step.loss)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return step
+
+    step = gradients()
+    if sharpness is not None:
+        with sharpness.climbed(scaler):
+            gradients()
     if scaler is None:
-        step.loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     else:
-        scaler.scale(step.loss).backward()  # type: ignore[no-untyped-call]
         scaler.step(optimizer)
         scaler.update()
     streams.reseed(seed, "method noise", progress.epoch, progress.step)
     with torch.no_grad():
         steps.after_step(batch, step.carry, progress)
     return step
+
+
+def averages_of(job: Job) -> Averages:
+    """Return the averages that a job takes beside its training, none of them begun."""
+    return Averages.wanted(job.averages, job.warmup_epochs, job.task.epochs)
 
 
 def trainable(methods: Methods, name: str) -> type[Method]:
@@ -250,6 +322,10 @@ def trained_parameters(method: Method) -> list[nn.Parameter]:
     return [parameter for parameter in method.parameters() if parameter.requires_grad]
 
 
+def trained_names(method: Method) -> list[str]:
+    return [name for name, parameter in method.named_parameters() if parameter.requires_grad]
+
+
 def accumulate(sums: Sums, step: Step) -> None:
     for name, value in {"loss": step.loss, **step.logs}.items():
         total, count = sums.get(name, (torch.zeros_like(value.detach()), 0))
@@ -265,7 +341,12 @@ def state_to_plain(state: State) -> dict[str, Any]:
     }
     scaler = None if state.scaler is None else state.scaler.state_dict()
     plain = {name: getattr(state, name) for name in ("epoch", "step", "sums", "history", "best")}
-    return {**plain, "method": state.method.state_dict(), "optimizer": optimizer, "scaler": scaler}
+    plain |= {"method": state.method.state_dict(), "optimizer": optimizer, "scaler": scaler}
+    if averages := state.averages.to_plain(trained_names(state.method)):
+        plain["averages"] = averages
+    if state.sharpness is not None:
+        plain["sharpness"] = state.sharpness.to_plain()
+    return plain
 
 
 def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
@@ -278,6 +359,10 @@ def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
     load_optimizer(state, plain["optimizer"])
     if state.scaler is not None and plain["scaler"] is not None:
         state.scaler.load_state_dict(plain["scaler"])
+    if (plain["epoch"], plain["step"]) > (warmup, 0):  # a trunk's averages are not those of what branches off it
+        state.averages.from_plain(plain.get("averages", {}), trained_names(state.method), trainer.device)
+    if state.sharpness is not None:
+        state.sharpness.from_plain(plain.get("sharpness", {}))
     sums = {name: (total.to(trainer.device), count) for name, (total, count) in plain["sums"].items()}
     return replace(state, sums=sums, **{name: plain[name] for name in ("epoch", "step", "history", "best")})
 

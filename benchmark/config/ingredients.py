@@ -1,0 +1,141 @@
+"""Settings of the ingredients that go with every method: averaged weights, flat minima, mixed images, heads.
+
+Each is a field of a task, neutral where a task says nothing, and has a name that labels show and `--with` takes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+from benchmark.base.limits import Weight, Within
+from benchmark.base.schema import check, later
+
+MOST_STEPS = Within(0, 10**9, "no training has more steps")
+NONE = "none"
+"""The level of a factor without its ingredient."""
+
+
+@dataclass(frozen=True)
+class AveragingConfig:
+    """An average of the weights. It does not change the training: one training gives its last weights and its average.
+
+    swa: the mean of the weights after each epoch from a start on. ema: θ̄ ← d·θ̄ + (1−d)·θ after each step, with
+    d = decay·(1 − e^(−t/ramp)) in step t. It begins with the first epoch that the method itself trains.
+    """
+
+    name: Literal["none", "swa", "ema"] = later("none")
+    start: float = later(0.6)
+    """swa: the share of the epochs before the first that counts; never within a method's warm-up."""
+    rate: Annotated[float, Within(0, 1000, "no training survives such steps")] = later(0.0)
+    """swa: from the start on, hold the learning rate at so many times optimizer.lr. This is another training, as the
+    published recipe has it (0.5); 0 averages along the task's own schedule."""
+    decay: float = later(0.9998)
+    """ema: d, once the ramp is over."""
+    ramp: Annotated[int, MOST_STEPS] = later(2000)
+    """ema: the number of steps in which d rises to 63 % of its value; 0 for none."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.start < 1, f"start must be at least 0 and below 1, got {self.start:g}")
+        check(0 <= self.decay < 1, f"decay must be at least 0 and below 1, got {self.decay:g}")
+        check_owners(self, {"start": ("swa",), "rate": ("swa",), "decay": ("ema",), "ramp": ("ema",)})
+
+    @property
+    def is_on(self) -> bool:
+        return self.name != NONE
+
+    def first_epoch(self, num_epochs: int) -> int:
+        """Return the number of epochs before the first whose weights are averaged."""
+        return min(round(self.start * num_epochs), num_epochs - 1) if self.name == "swa" else 0
+
+
+@dataclass(frozen=True)
+class MixingConfig:
+    """Training images that are mixtures of two, with both labels, in the shares λ and 1−λ; λ ~ Beta(α, α) per batch.
+
+    mixup: λ·x + (1−λ)·x′. cutmix: a box of x′, of the share 1−λ, in the place of that of x. regmixup: the batch stays,
+    and plain cross-entropy of its mixup is added to whatever loss the method has.
+    """
+
+    name: Literal["none", "mixup", "cutmix", "regmixup"] = later("none")
+    alpha: Annotated[float, Within(0, 10**6)] = later(0.0)
+    """0: as published, 0.3 for mixup, 1 for cutmix, 10 for regmixup (20 on CIFAR-10)."""
+    weight: Weight = later(1.0)
+    """regmixup: of the second term."""
+    reduction: Literal["sum", "mean"] = later("sum")
+    """regmixup: add the terms, or take half of their sum as the released code does."""
+
+    def __post_init__(self) -> None:
+        check_owners(self, {"alpha": (*PUBLISHED_ALPHA,), "weight": ("regmixup",), "reduction": ("regmixup",)})
+
+    @property
+    def is_on(self) -> bool:
+        return self.name != NONE
+
+    @property
+    def used_alpha(self) -> float:
+        return self.alpha or PUBLISHED_ALPHA[self.name]
+
+
+PUBLISHED_ALPHA = {"mixup": 0.3, "cutmix": 1.0, "regmixup": 10.0}
+PUBLISHED_RHO = {"sam": 0.05, "f-sam": 0.2, "asam": 2.0}
+
+
+def check_owners(config: Any, owners: Mapping[str, tuple[str, ...]], by: str = "name") -> None:
+    """Raise a ValueError where a field is set that the chosen kind, the value of the field `by`, does not read."""
+    defaults = {each.name: each.default for each in fields(config)}
+    for field, kinds in owners.items():
+        idle = getattr(config, by) not in kinds
+        check(
+            not idle or getattr(config, field) == defaults[field],
+            f"{field} belongs to {by} = {' or '.join(kinds)}, not to {getattr(config, by)}",
+        )
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """What people call an ingredient, and the setting that it stands for."""
+
+    factor: str
+    """What it is one level of: two of the same factor exclude each other."""
+    title: str
+    """In labels: SR+SAM+SWA."""
+    field: str
+    value: str
+    about: str
+
+    @property
+    def override(self) -> str:
+        return f"{self.field}={self.value}"
+
+
+def averaging(title: str, about: str) -> Ingredient:
+    return Ingredient("averaging", title, "averaging.name", title.lower(), about)
+
+
+def steps(title: str, about: str) -> Ingredient:
+    return Ingredient("steps", title, "optimizer.sharpness", title.lower(), about)
+
+
+def mixing(title: str, about: str) -> Ingredient:
+    return Ingredient("mixing", title, "mixing.name", title.lower(), about)
+
+
+ALL = (
+    mixing("mixup", "mixed images and labels; for methods that can learn from two labels"),
+    mixing("CutMix", "a box of another image; for methods that can learn from two labels"),
+    mixing("RegMixup", "plain cross-entropy of mixed images, added to the method's loss"),
+    Ingredient("classifier", "cosine", "network.classifier", "cosine", "logits are scaled cosines, without bias"),
+    steps("SAM", "sharpness-aware steps: the gradient where the loss is worst nearby; two passes a step"),
+    steps("F-SAM", "the same along the noise of the batch alone (friendly)"),
+    steps("ASAM", "the same in a neighbourhood that is scaled with the weights"),
+    averaging("SWA", "the mean of the weights after each epoch of the last part of the training"),
+    averaging("EMA", "the moving mean of the weights over all steps"),
+)
+"""In the order in which labels name them."""
+INGREDIENTS = {each.title.lower(): each for each in ALL}
+
+
+def label_suffix(used: Iterable[Ingredient]) -> str:
+    """Return what a label has after the name of the method: `+SAM+SWA`."""
+    wanted = set(used)
+    return "".join(f"+{each.title}" for each in ALL if each in wanted)
