@@ -22,6 +22,7 @@ class DeepGamblers(AbstentionMethod):
     reference = "Liu et al., NeurIPS 2019"
     labels = {"DG": {}}
     warmup = "cross_entropy"
+    takes_mixed = True
 
     @dataclass(frozen=True)
     class Config:
@@ -34,7 +35,7 @@ class DeepGamblers(AbstentionMethod):
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         outputs, _ = self.network(batch.images)
-        loss = gambler_loss(outputs, batch.labels, self.config.reward).mean()
+        loss = batch.mean_loss(lambda labels: gambler_loss(outputs, labels, self.config.reward).mean())
         logs = {"accuracy": accuracy(outputs[:, :-1], batch.labels), "abstention_mass": abstention_mass(outputs)}
         return Step(loss, logs=logs)
 

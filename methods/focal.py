@@ -37,6 +37,7 @@ class Focal(Method):
     title = "focal loss, with a fixed gamma or one that depends on the sample (FLSD-53)"
     reference = "Lin et al., ICCV 2017; Mukhoti et al., NeurIPS 2020"
     labels = {"Focal": {}, "Adaptive Focal": {"rule": "flsd53"}}
+    takes_mixed = True
 
     @dataclass(frozen=True)
     class Config:
@@ -50,9 +51,17 @@ class Focal(Method):
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         logits, _ = self.network(batch.images)
-        p_label = label_log_probability(logits.detach(), batch.labels).exp()
-        loss = focal_loss(logits, batch.labels, self.rule(p_label, self.config.gamma)).mean()
+        loss = batch.mean_loss(lambda labels: self.loss(logits, labels))
+        p_label = label_probability(logits, batch.labels)
         return Step(loss, logs={"accuracy": accuracy(logits, batch.labels), "p_label": p_label.mean()})
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return focal_loss(logits, labels, self.rule(label_probability(logits, labels), self.config.gamma)).mean()
+
+
+def label_probability(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return p_y, a constant of the loss."""
+    return label_log_probability(logits.detach(), labels).exp()
 
 
 METHOD = Focal

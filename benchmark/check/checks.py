@@ -5,6 +5,7 @@ import re
 import statistics
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,14 +35,15 @@ from benchmark.check.harness import (
     train,
 )
 from benchmark.check.sync_guard import line_of, no_host_syncs
-from benchmark.config.task import NetworkConfig
-from benchmark.interface import Batch, Contestant, Derived, Method
+from benchmark.config.task import NetworkConfig, OptimizerConfig
+from benchmark.interface import Batch, Contestant, Derived, Method, Recipe
 from benchmark.measure.catalogue import OWN, POST_HOC, Predicted, Unavailable
 from benchmark.measure.prediction import Evidence, Floats, Prediction, Stored
 from benchmark.measure.scores import Confidence
 from benchmark.train.distributed import each_tensor
+from benchmark.train.ingredients.sharpness import make_sharpness
 from benchmark.train.networks import build_network
-from benchmark.train.trainer import trained_parameters
+from benchmark.train.trainer import take_step, trained_parameters
 
 
 def says_what_it_is(candidate: Candidate) -> None:
@@ -81,6 +83,29 @@ def determinism(candidate: Candidate) -> None:
     first, second = (train(candidate.make(dropout=0.5)).state_dict() for _ in range(2))
     changed = differing(first, second)
     require(not changed, f"two equal runs differ in {', '.join(changed[:3])}; draw only from torch's generator")
+
+
+def second_pass(candidate: Candidate) -> None:
+    """Require that a sharpness-aware step without a learning rate leaves the state that a plain one leaves."""
+    states = []
+    for kind in ("none", "sam"):
+        method = train(candidate.make(dropout=0.5))
+        optimizer = torch.optim.SGD(trained_parameters(method), lr=0.0)
+        sharpness = make_sharpness(OptimizerConfig("sgd", 1.0, sharpness=kind), method)
+        take_step(method, optimizer, make_batch(method), 0, EPOCH, sharpness=sharpness)
+        states.append(method.state_dict())
+    changed = differing(*states)
+    require(not changed, f"a second pass leaves a trace in {', '.join(changed[:3])}; write state in after_step only")
+
+
+def mixed_labels(candidate: Candidate) -> None:
+    """Require that the loss of mixed images is λ·L(y) + (1−λ)·L(y′)."""
+    method = train(candidate.make())
+    batch = make_batch(method)
+    other = replace(batch, labels=batch.labels.flip(0))
+    mixed = loss_of(method, replace(batch, partners=other.labels, share=0.7))
+    expected = 0.7 * loss_of(method, batch) + 0.3 * loss_of(method, other)
+    require(torch.allclose(mixed, expected, atol=1e-5), f"the loss of a mixed batch is {mixed:.6g}, not {expected:.6g}")
 
 
 def state_round_trip(candidate: Candidate) -> None:
@@ -270,6 +295,7 @@ TRAINING: dict[str, Check[Candidate]] = {
     "loss and gradients are finite and reach the whole network": loss_and_gradients,
     "training_step writes no state": purity,
     "equal runs are equal to the bit": determinism,
+    "a second pass leaves no trace": second_pass,
     "state_dict is the whole state": state_round_trip,
     "after_epoch, health and notes work": epoch_end,
     "a batch of one class, all predictions right": partial(constant_network, label=0),
@@ -284,9 +310,13 @@ TRAINING: dict[str, Check[Candidate]] = {
 
 
 def checks_for(method: type[Contestant]) -> dict[str, Check[Candidate]]:
-    """Return the checks of a method; those of a step only if it trains."""
-    trains = issubclass(method, Method) and method.starts_from is None
-    return {**ALWAYS, **TRAINING} if trains else ALWAYS
+    """Return the checks of a method; those of a step only if it trains, and of another's label only what it says."""
+    if issubclass(method, Recipe):
+        return {"says what it is, refuses unknown settings": says_what_it_is}
+    if not issubclass(method, Method) or method.starts_from is not None:
+        return ALWAYS
+    mixes = {"mixed labels count by their shares": mixed_labels} if method.takes_mixed else {}
+    return {**ALWAYS, **TRAINING, **mixes}
 
 
 def examine(candidate: Candidate) -> Iterator[Finding]:

@@ -96,8 +96,12 @@ def add_repeatable(parser: Arguments, flag: str, metavar: str, text: str, kind: 
 
 def add_selection(parser: Arguments) -> None:
     add_list(parser, "--datasets", "TASK", "tasks by name, or paths to task files (.toml)")
-    methods = "methods by label or file name, in upper or lower case (see: list); 'all' for every one"
-    add_list(parser, "--methods", "METHOD", methods)
+    add_methods(parser)
+
+
+def add_methods(parser: Arguments) -> None:
+    text = "methods by label or file name, in upper or lower case (see: list); 'all' for every one"
+    add_list(parser, "--methods", "METHOD", text)
 
 
 def add_results(parser: Arguments) -> None:

@@ -2,18 +2,29 @@
 
 import argparse
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmark.base.files import say
+from benchmark.base.limits import SEED, SEEDS
 from benchmark.base.signals import EXIT_INTERRUPTED
 from benchmark.base.units import bytes_from_text
-from benchmark.commands.dry_run import add_plan
+from benchmark.commands.dry_run import add_plan, check_plan
 from benchmark.commands.options import (
     Arguments,
     add_count,
+    add_data_folders,
+    add_device,
+    add_list,
+    add_plugins,
+    add_set,
     add_speed,
+    add_table_options,
+    make_options,
     refusing,
+    showing,
     terminal_width,
+    whole,
 )
 from benchmark.library.options import (
     GPUS_PER_JOB,
@@ -21,12 +32,40 @@ from benchmark.library.options import (
     MAX_STEPS,
     RETRIES,
     WORKERS,
+    PlanningOptions,
+    RunOptions,
     TrainingOptions,
 )
 
 if TYPE_CHECKING:
     from benchmark.forecast.dry_run import Plan
     from benchmark.library.training import Trained
+
+
+def add_grid(parser: argparse.ArgumentParser, what: Arguments) -> None:
+    """Add the options of a grid of tasks, methods and seeds, beyond tasks and methods."""
+    seeds = what.add_mutually_exclusive_group()
+    add_count(seeds, "--seeds", SEEDS, "seeds 0..N-1 (default: the task's own number, usually 5)")
+    add_list(seeds, "--seed-list", "SEED", "train with exactly these seeds, e.g. 0 3 7", whole(SEED))
+    add_set(what)
+    add_plugins(what)
+    add_device(what)
+    add_data_folders(what)
+    add_table_options(parser.add_argument_group("results and tables"))
+    add_training(parser)
+
+
+def run_grid(arguments: argparse.Namespace) -> int:
+    """Train a grid, or plan it; return the exit code."""
+    from benchmark.library.run import plan_tasks, train_tasks
+
+    check_plan(arguments)
+    asked = make_options(RunOptions, arguments)
+    if arguments.dry_run:
+        return show_plan(plan_tasks(asked, make_options(PlanningOptions, arguments)), arguments)
+    with showing(partial(show_trained, options=asked)) as ended:
+        ended.outcome = train_tasks(asked)
+    return ended.code
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:

@@ -46,7 +46,8 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
         "jobs": [describe_job(job, outlook) for job in listed],
         "impossible": {entry.label: entry.reason for entry in suite.entries if entry.reason},
         "epochs": sum(outlook.epochs(job).total for job in to_run),
-        "epochs_naive": sum(outlook.epochs(job).total for job in missing),
+        "epochs_naive": sum(outlook.epochs(job).total + averaged_epochs(job, outlook) for job in missing),
+        "averages": sum(averaged_epochs(job, outlook) > 0 for job in missing),
         "disk_bytes": prediction_bytes * len(outlook.states),
         "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
         "snapshot_bytes": 4 * weights * STATES_PER_SNAPSHOT[task.optimizer.name] * snapshots,
@@ -54,6 +55,12 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
         "device_hours": outlook.hours(to_run),
         "device_hours_naive": outlook.hours(missing),
     }
+
+
+def averaged_epochs(job: Job, outlook: Outlook) -> int:
+    """Return the epochs of a training whose weights a job averages and which is trained anyway; else 0."""
+    shared = job.takes_over and job.task.averaging.is_on and not outlook.epochs(job).total
+    return job.needs[0].last_epoch if shared else 0
 
 
 def describe_job(job: Job, outlook: Outlook) -> dict[str, Any]:
@@ -129,11 +136,16 @@ def plan_text(described: dict[str, Any]) -> str:
         jobs = sum(len(task["jobs"]) for task in described["tasks"])
         texts.append(
             f"in all {counted(jobs, 'job')}, {counted(described['epochs'], 'epoch')} to train, {saved:,} saved by "
-            f"shared warm-ups{cost_text(described['device_hours'])}"
+            f"{what_is_shared(described['tasks'])}{cost_text(described['device_hours'])}"
         )
     if "schedule" in described:
         texts.append(schedule_text(described["schedule"]))
     return "\n\n".join(texts)
+
+
+def what_is_shared(tasks: Sequence[dict[str, Any]]) -> str:
+    """Return what saves epochs: warm-ups alone, or whole trainings of which averages are taken too."""
+    return "shared trainings" if any(task["averages"] for task in tasks) else "shared warm-ups"
 
 
 def cost_text(hours: float | None) -> str:
@@ -173,7 +185,7 @@ def states_text(jobs: Sequence[dict[str, Any]]) -> str:
 
 def epochs_text(task: dict[str, Any]) -> str:
     epochs, naive = task["epochs"], task["epochs_naive"]
-    saved = f" ({naive:,} without shared warm-ups)" if epochs < naive else ""
+    saved = f" ({naive:,} without {what_is_shared([task])})" if epochs < naive else ""
     return f"{counted(epochs, 'epoch')} to train{saved}"
 
 

@@ -1,4 +1,4 @@
-"""List what can be named: methods, tasks, published tables, scores, networks and sources of images."""
+"""List what can be named: methods, ingredients, tasks, published tables, scores, networks and sources of images."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmark.base import added
 from benchmark.base.added import Added
+from benchmark.config.ingredients import INGREDIENTS
 from benchmark.data.sources import source_titles
 from benchmark.library.names import methods, tasks
 from benchmark.measure.catalogue import OWN, all_titles
@@ -17,6 +18,10 @@ def list_names(plugins: Sequence[Path] = ()) -> dict[str, list[dict[str, Any]]]:
     """Return what can be named, by kind; each as plain data."""
     return {
         "methods": [vars(method) | {"settings": method.settings_text} for method in methods(plugins).values()],
+        "ingredients": [
+            {"ingredient": name, "in labels": f"+{each.title}", "factor": each.factor, "title": each.about}
+            for name, each in INGREDIENTS.items()
+        ],
         "tasks": [{"task": name, "title": task.title} for name, task in tasks().items()],
         "published tables": [
             {"table": table.name, "task": table.task, "title": table.title} for table in load_tables(["all"])

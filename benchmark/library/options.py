@@ -264,6 +264,8 @@ class RunOptions(TrainingOptions, TableOptions):
     """Train with exactly these seeds instead."""
     ingredients: tuple[str, ...] = ()
     """What goes with every method, by name, such as swa and sam."""
+    factors: tuple[str, ...] = ()
+    """Cross every method with all combinations of levels, each factor as a text such as "swa|none"."""
     set: tuple[str, ...] = ()
     """Changed settings, each as KEY=VALUE."""
     plugin: tuple[Path, ...] = ()

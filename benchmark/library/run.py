@@ -11,6 +11,7 @@ from benchmark.base.errors import UserError
 from benchmark.base.files import Damaged
 from benchmark.base.names import unknown_name
 from benchmark.forecast.dry_run import Plan
+from benchmark.jobs.cells import read_factors
 from benchmark.jobs.suite import manifest_of
 from benchmark.launch.suites import Wanted, task_suites
 from benchmark.library.options import PlanningOptions, RunOptions
@@ -47,8 +48,10 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | No
     methods = load_methods(options.plugin)
     asked = asked_settings(options)
     maker = suite_maker(options, methods, options.seed_list or range(options.seeds or 0), ahead)
+    if options.factors and options.ingredients:
+        raise UserError("factors say which ingredients the methods get; leave out the ingredients for all of them")
     wanted = Wanted(
-        options.methods or (), coverages=options.coverages or (), reference=options.reference, table_settings=asked
+        options.methods or (), read_factors(options.factors), options.coverages or (), options.reference, asked
     )
     suites = task_suites(options.datasets or DEFAULT_TASKS, wanted, maker, store)
     manifests = [manifest_of(suite) for suite in suites]

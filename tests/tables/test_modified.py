@@ -16,7 +16,7 @@ from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.assemble import assemble
 from benchmark.tables.explain import explain
-from benchmark.tables.modified import modified_text
+from benchmark.tables.modified import modified_lines
 from benchmark.tables.render.write import write_tables
 from tests.conftest import run_here
 from tests.tables.test_build import MANIFEST, fill, record
@@ -104,7 +104,7 @@ def test_older_manifests_are_compared_with_the_file_of_their_name(tmp_path: Path
     older = replace(manifest, standard=None)
     assert assemble(older, store).manifest.modified == ""  # no file is called toy
     columns = assemble(manifest, store).columns
-    assert modified_text(replace(older, task="digits"), columns) == "Modified: epochs = 1 (task file: 20)."
+    assert modified_lines(replace(older, task="digits"), columns) == ["epochs = 1 (task file: 20)"]
 
 
 def test_a_command_notes_what_it_changes(tiny: Path, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def make_sharpness(config: OptimizerConfig, module: nn.Module) -> Sharpness | No
 def kept_statistics(module: nn.Module) -> Iterator[None]:
     """Leave the statistics of BatchNorm as they are, whatever passes through it."""
     layers = [layer for layer in module.modules() if isinstance(layer, BatchNorm)]
-    buffers = [b for layer in layers for b in (layer.running_mean, layer.running_var) if b is not None]
+    buffers = [buffer for layer in layers for buffer in layer.buffers()]
     before = [buffer.clone() for buffer in buffers]
     yield
     if buffers:
