@@ -6,7 +6,7 @@ the whole checkpoint. `training_step` reads state and `after_step` writes it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -122,7 +122,10 @@ class Method(Contestant, nn.Module):
     num_views: ClassVar[int] = 1
     """Independently augmented views of each image per batch."""
     starts_from: ClassVar[str | None] = None
-    """The method whose final network, of the same seed, this one takes over; it trains nothing itself."""
+    """The method whose final network, of the same seed, this one takes over; it trains nothing of that."""
+    second_stage: ClassVar[bool] = False
+    """Whether it then trains parameters of its own beside the frozen network: `config.epochs` epochs with Adam at the
+    rate `config.lr`, on `config.images`, which are "train" or "validation"."""
     one_per_coverage: ClassVar[str | None] = None
     """Config field that is set to each of the task's `model_coverages` in turn: one training for each."""
     stochastic: ClassVar[bool] = False
@@ -134,9 +137,21 @@ class Method(Contestant, nn.Module):
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__()
-        self.network = network
+        self.network = network.requires_grad_(False) if self.second_stage else network
         self.task = task
         self.config = config
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of all parts; a frozen network stays in evaluation mode."""
+        super().train(mode)
+        if self.second_stage:
+            self.network.eval()
+        return self
+
+    @classmethod
+    def trains(cls) -> bool:
+        """Tell whether it trains anything itself."""
+        return cls.starts_from is None or cls.second_stage
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         """Return the loss of a batch. Change no state but the BatchNorm statistics of the trained network."""

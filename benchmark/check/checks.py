@@ -212,7 +212,7 @@ def prediction_per_image(candidate: Candidate) -> str:
         return "declared: predict draws random numbers"
     else:
         method = candidate.make()
-        method = (train(method) if method.starts_from is None else method).eval()
+        method = (train(method) if method.trains() else method).eval()
         batch = torch.cat([images(start) for start in range(3)])
         whole = stored(method, batch).logits
         other = np.concatenate([stored(method, rows).logits for rows in torch.split(batch, 7)])
@@ -313,7 +313,7 @@ def checks_for(method: type[Contestant]) -> dict[str, Check[Candidate]]:
     """Return the checks of a method; those of a step only if it trains, and of another's label only what it says."""
     if issubclass(method, Recipe):
         return {"says what it is, refuses unknown settings": says_what_it_is}
-    if not issubclass(method, Method) or method.starts_from is not None:
+    if not issubclass(method, Method) or not method.trains():
         return ALWAYS
     mixes = {"mixed labels count by their shares": mixed_labels} if method.takes_mixed else {}
     return {**ALWAYS, **TRAINING, **mixes}

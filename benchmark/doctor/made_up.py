@@ -59,5 +59,5 @@ def trainable_labels(patient: Patient) -> Iterator[tuple[str, str]]:
     """Yield every label that trains something, with the file of its method."""
     for name in patient.methods.names():
         method = patient.methods.get(name)
-        if issubclass(method, Method) and method.starts_from is None:
+        if issubclass(method, Method) and method.trains():
             yield from ((label, name) for label in method.labels)

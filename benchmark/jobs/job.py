@@ -22,6 +22,7 @@ INDIFFERENT = (
     "data_seed",
     "until",
     "warmup_epochs",
+    "stage_epochs",
     "takes_over",
     "bytes_sha256",
     "label",
@@ -31,7 +32,7 @@ INDIFFERENT = (
     "averages",
 )
 """The fields of a job that are no part of its identity. Seeds and `until` are in its folder's name, beside the id.
-`warmup_epochs` and `takes_over` follow from its method and settings. The rest cannot change its result."""
+`warmup_epochs`, `stage_epochs` and `takes_over` follow from its method and settings. The rest changes no result."""
 ALWAYS = ("method", "config", "data_sha256")
 """Parts of an identity that are there even if they are empty. Others leave ids as they were before they existed."""
 
@@ -73,6 +74,8 @@ class Job:
     seed: int
     warmup_epochs: int = 0
     """Epochs that the method's declared warm-up trains in its place; follows from `config`."""
+    stage_epochs: int = 0
+    """Epochs of a second stage, after all of the task's; the whole training before it counts as its warm-up."""
     max_steps: int = 0
     """The number of batches to train and predict in each phase, to try a configuration; 0 = all."""
     needs: "tuple[Job, ...]" = ()
@@ -124,7 +127,7 @@ class Job:
 
     @property
     def last_epoch(self) -> int:
-        return self.until or self.task.epochs
+        return self.until or self.task.epochs + self.stage_epochs
 
     @property
     def split_seed(self) -> int:

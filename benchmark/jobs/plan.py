@@ -104,7 +104,7 @@ class Planner:
             yield from self.recipe_entries(label, method, seeds)
             return
         base = label if shown != label else ""
-        if reason := self.impossible(method):
+        if reason := self.impossible(method, resolve_config(self.task, label, owner, method)):
             yield Entry(shown, owner, (), reason=reason, base=base)
             return
         field = method.one_per_coverage if issubclass(method, Method) else None
@@ -117,9 +117,10 @@ class Planner:
             jobs = tuple(self.job(name, owner, config, seed) for seed in seeds)
             yield Entry(shown, owner, jobs, coverage, modified=differences(vars(standard), vars(config)), base=base)
 
-    def impossible(self, method: type[Contestant]) -> str:
+    def impossible(self, method: type[Contestant], config: Any) -> str:
         """Return why the task cannot have a method; empty where it can."""
-        if method.needs_validation and not self.task.data.has_validation:
+        on_validation = getattr(config, "images", "") == "validation"
+        if (method.needs_validation or on_validation) and not self.task.data.has_validation:
             return "needs validation images, and data.val is 0"
         if self.task.averaging.is_on and issubclass(method, Derived) and not method.uses_final_weights:
             return "combines states of earlier epochs, and has no final weights to average"
@@ -153,8 +154,11 @@ class Planner:
         self.refuse_mixed(label, owner)
         members = members_of(method, config, seed, self.task.epochs)
         needs = tuple(self.needs(label, method, members, seed))
-        warmup = method.warmup if issubclass(method, Method) else None
-        epochs = self.warmup_epochs(label, warmup, config) if warmup else 0
+        warmup, epochs, stage_epochs = method.warmup if issubclass(method, Method) else None, 0, 0
+        if issubclass(method, Method) and method.second_stage:
+            warmup, epochs, stage_epochs = method.starts_from, self.task.epochs, int(config.epochs)
+        elif warmup:
+            epochs = self.warmup_epochs(label, warmup, config)
         files = (owner, warmup, *part_owners(self.task).values())
         own_code = [self.methods.code_hash(name) for name in files if name]
         return Job(
@@ -165,6 +169,7 @@ class Planner:
             self.methods.source_hash(owner),
             seed,
             epochs,
+            stage_epochs,
             self.max_steps,
             needs=needs,
             takes_over=issubclass(method, Method) and bool(members),
@@ -207,7 +212,8 @@ class Planner:
     def trunk(self, warmup: str, seed: int) -> Job | None:
         """Return the job that a warm-up would be by itself; None where that has a warm-up of its own."""
         method = self.methods.get(warmup)
-        return self.plain_job(warmup, seed) if issubclass(method, Method) and method.warmup is None else None
+        plain = issubclass(method, Method) and method.warmup is None
+        return self.trained.plain_job(warmup, seed) if plain else None
 
     def plain_job(self, owner: str, seed: int) -> Job:
         """Return the job of a method's first label."""
@@ -273,7 +279,7 @@ def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int
         if not members:
             raise UserError(f"{method.__name__}.members names no training to combine")
         return members
-    if issubclass(method, Method) and method.starts_from is not None:
+    if issubclass(method, Method) and method.starts_from is not None and not method.second_stage:
         return [Member(method.starts_from, seed)]
     return []
 

@@ -3,7 +3,7 @@
 A job's id and its result do not depend on this: with and without it they are equal to the bit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,10 +45,26 @@ def share_averages(jobs: Sequence[Job]) -> list[Job]:
     """Return the jobs such that each training takes the averages of its weights that others of them wait for."""
     wanted: dict[Path, list[AveragingConfig]] = {}
     for job in jobs:
-        if job.takes_over and job.task.averaging.is_on:
-            configs = wanted.setdefault(job.needs[0].folder, [])
+        for trained in averaged_trainings(job):
+            configs = wanted.setdefault(trained.folder, [])
             configs += [job.task.averaging] if job.task.averaging not in configs else []
-    return [replace(job, averages=tuple(wanted[job.folder])) if job.folder in wanted else job for job in jobs]
+    return [with_averages(job, wanted) for job in jobs]
+
+
+def averaged_trainings(job: Job) -> list[Job]:
+    """Return the training whose averaged weights a job starts from; a second stage may have to train it itself."""
+    if not job.task.averaging.is_on:
+        return []
+    if job.stage_epochs and job.trunk is not None:
+        return [job, job.trunk]
+    return [job.needs[0]] if job.takes_over else []
+
+
+def with_averages(job: Job, wanted: Mapping[Path, Sequence[AveragingConfig]]) -> Job:
+    """Return a job, and what it branches off, with the averages that are wanted of them."""
+    if job.stage_epochs and job.trunk is not None and job.trunk.folder in wanted:
+        job = replace(job, trunk=replace(job.trunk, averages=tuple(wanted[job.trunk.folder])))
+    return replace(job, averages=tuple(wanted[job.folder])) if job.folder in wanted else job
 
 
 def families(jobs: Iterable[Job], store: Store) -> list[tuple[Job, list[Job]]]:
@@ -62,7 +78,7 @@ def families(jobs: Iterable[Job], store: Store) -> list[tuple[Job, list[Job]]]:
 
 def can_branch(job: Job, store: Store) -> bool:
     """Return whether a job can branch off: not if it trains a few steps only, has begun, or predicts in the warm-up."""
-    predicts_before = any(epoch <= job.warmup_epochs for epoch in job.task.evaluate_at)
+    predicts_before = not job.stage_epochs and any(epoch <= job.warmup_epochs for epoch in job.task.evaluate_at)
     return not (job.max_steps or predicts_before or store.has_checkpoint(job.folder))
 
 

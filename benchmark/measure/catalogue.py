@@ -133,6 +133,7 @@ OWN: dict[str, Score] = {
     "abstention": abstention,
     "selection": minus_output("reject"),
     "variance": minus_output("variance"),
+    "learnt uncertainty": minus_output("uncertainty"),
     "mutual information": minus_output("mutual information"),
 }
 """Scores made of outputs that only some methods have."""

@@ -114,6 +114,7 @@ TITLES = {
     "SR": "softmax response, ranked by its log-odds",
     "abstention": "the method's own abstention output, −log p(abstain)",
     "selection": "the method's own selection head",
+    "learnt uncertainty": "minus the uncertainty that a second stage has learnt beside a frozen network",
     "variance": "minus the variance of the predicted class's probability over stochastic passes",
     "mutual information": "minus the mutual information between prediction and stochastic pass",
     "margin": "difference of the two largest probabilities",

@@ -38,7 +38,7 @@ class Accounting:
         phase = "warmup" if epoch < self.trainer.job.warmup_epochs else "own"
         self.epochs_seconds += seconds
         self.peak_bytes = max(self.peak_bytes, used_memory(self.trainer.device))
-        steps = len(self.trainer.data.batch_sizes(self.trainer.job.task.batch_size))
+        steps = len(self.trainer.data_at(epoch).batch_sizes(self.trainer.job.task.batch_size))
         if first_step >= steps:
             return seconds  # all but its end had been trained before
         self.step_paces.setdefault(phase, []).append(seconds / (steps - first_step))

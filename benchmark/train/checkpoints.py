@@ -99,6 +99,9 @@ class Checkpoints:
         if job.folder != self.folder:
             for payload in self.store.checkpoints(job.folder, ours=False):
                 yield Candidate(payload, job)
+        if job.stage_epochs and job.trunk is not None:
+            for payload in self.store.checkpoints(job.trunk.folder, ours=False):
+                yield Candidate(payload, job.trunk)
         if job.branches and job.trunk is not None:
             name = snapshot_name(job.warmup_epochs)
             for payload in self.store.checkpoints(job.trunk.snapshot_folder, name, ours=False):
@@ -118,8 +121,10 @@ class Checkpoints:
         """Tell whether a checkpoint is fresh, if it must be, and has all averages and predictions begun before it."""
         if self.only_fresh and not candidate.is_fresh():
             return False
-        content, wanted = candidate.content, averages_of(self.trainer.job)
-        if not wanted.can_continue(content.get("averages", {}), content["epoch"], content.get("step", 0)):
+        content, job = candidate.content, self.trainer.job
+        place = content["epoch"], content.get("step", 0)
+        in_stage = job.stage_epochs and place > (job.warmup_epochs, 0)  # its averages are over
+        if not in_stage and not averages_of(job).can_continue(content.get("averages", {}), *place):
             return False
         own = candidate.content["checksums"] if candidate.is_own else {}  # going on from it cannot make them again
         try:
@@ -129,8 +134,12 @@ class Checkpoints:
             return False
 
     def save_snapshot(self, state: State) -> None:
-        """Save a state for other jobs to branch off. Their best epoch counts from their own first epoch."""
-        self.write(replace(state, best=None), self.trainer.job.snapshot_folder, snapshot_name(state.epoch))
+        """Save a state for other jobs to branch off. Their best epoch counts from their own first epoch.
+
+        At the end of a training it is a second stage that begins there: with the epoch that is tested.
+        """
+        best = state.best if state.epoch == self.trainer.job.task.epochs else None
+        self.write(replace(state, best=best), self.trainer.job.snapshot_folder, snapshot_name(state.epoch))
 
     @contextmanager
     def saving(self, state: State) -> Iterator[None]:

@@ -132,7 +132,7 @@ def load_as_planned(job: Job, methods: Methods) -> None:
 
 def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> Record:
     """Train a job, or take over what another job trained; predict and measure. Return the record, still unwritten."""
-    store, trained, epochs = context.store, job, job.task.evaluate_at
+    store, trained, epochs = context.store, job, () if job.stage_epochs else job.task.evaluate_at
     averaging = job.task.averaging
     if job.takes_over:
         trained, epochs = job.needs[0], ()  # of the training that it takes over, only the end is its own
@@ -145,7 +145,7 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
 
     state = run_epochs(saver, report, context.observers)
     with saver.saving(state):
-        method = trainer.averaged_method(state, averaging) if averaging.is_on else trainer.tested_method(state)
+        method = state.method if job.stage_epochs else trainer.final_method(state, averaging)
     if job.method != trained.method:
         method = trainer.make_method(network_of(method), trainable(context.methods, job.method), job.config)
     with saver.saving(state):

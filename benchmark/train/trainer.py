@@ -12,8 +12,8 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from benchmark.base.schema import build
-from benchmark.config.ingredients import AveragingConfig
-from benchmark.config.task import ScheduleConfig
+from benchmark.config.ingredients import AveragingConfig, MixingConfig
+from benchmark.config.task import OptimizerConfig, ScheduleConfig, TaskConfig
 from benchmark.data import streams
 from benchmark.data.dataset import DataSet, Split
 from benchmark.data.devices import has_streams
@@ -97,12 +97,15 @@ class Trainer:
     def begin_phase(self, network: Network, *, warmup: bool) -> State:
         """Return the state of the warm-up method, or of the job's own, around `network` with a fresh optimiser."""
         method_class, settings = trainable(self.methods, self.job.method), self.job.config
-        if warmup and method_class.warmup is not None:
+        first = method_class.starts_from if self.job.stage_epochs else method_class.warmup
+        if warmup and first is not None:
             settings = self.job.trunk.config if self.job.trunk else {}
-            method_class = trainable(self.methods, method_class.warmup)
+            method_class = trainable(self.methods, first)
         method = self.make_method(network, method_class, settings)
         # Gradients of fp16, whose exponent is short, need a loss that is scaled up.
         scaler = GradScaler(self.device.type) if self.job.task.amp == "fp16" else None
+        if method.second_stage:
+            return State(method, self.optimizer(method), scaler)
         sharpness = make_sharpness(self.job.task.optimizer, method)
         return State(method, self.optimizer(method), scaler, averages=averages_of(self.job), sharpness=sharpness)
 
@@ -111,7 +114,7 @@ class Trainer:
 
         That one also skips a step with infinite gradients by itself, where others would wait for the device first.
         """
-        task = self.job.task
+        task = self.recipe_of(method)
         fused = has_streams(self.device) or task.amp == "fp16"
         optimizer = OPTIMIZERS[task.optimizer.name](trained_parameters(method), task.optimizer, fused=fused or None)
         if fused and task.optimizer.momentum:
@@ -119,6 +122,21 @@ class Trainer:
                 # Else the first step makes it without values, and leaves it so where the step is skipped.
                 optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         return optimizer
+
+    def recipe_of(self, method: Method) -> TaskConfig:
+        """Return the task as it is trained: a second stage has an optimiser of its own, and no ingredients."""
+        task = self.job.task
+        if not method.second_stage:
+            return task
+        adam = OptimizerConfig("adam", method.config.lr)
+        return replace(task, optimizer=adam, schedule=ScheduleConfig(), mixing=MixingConfig(), checkpoint="last")
+
+    def data_at(self, epoch: int) -> DataSet:
+        """Return the data with the images that an epoch trains on as its training images."""
+        in_stage = self.job.stage_epochs and epoch >= self.job.warmup_epochs
+        if in_stage and self.job.config["images"] == "validation" and self.data.val is not None:
+            return replace(self.data, train=self.data.val)
+        return self.data
 
     def make_method(self, network: Network, method_class: type[Method], settings: Mapping[str, Any]) -> Method:
         """Return a method around a network, with its outputs and state drawn from their own random streams."""
@@ -130,7 +148,15 @@ class Trainer:
         return method_class(network, task, build(method_class.Config, settings, self.job.method)).to(self.device)
 
     def branch(self, state: State) -> State:
-        """Return the state after the warm-up: same network, same optimiser state, the method's own loss."""
+        """Return the state after the warm-up: same network, same optimiser state, the method's own loss.
+
+        A second stage begins with the network as it would be tested, or with its average.
+        """
+        if self.job.stage_epochs:
+            self.final_method(state, self.job.task.averaging)
+            new = self.begin_phase(network_of(state.method), warmup=False)
+            new.epoch, new.history = state.epoch, state.history
+            return new
         old, new = state.optimizer.state, self.begin_phase(network_of(state.method), warmup=False)
         new.optimizer.state.update({each: old[each] for each in trained_parameters(new.method) if each in old})
         new.scaler, new.epoch, new.history, new.best = state.scaler, state.epoch, state.history, state.best
@@ -161,19 +187,20 @@ class Trainer:
         """Return the number of the next epoch. A try of a few steps visits one epoch of each phase."""
         if not self.job.max_steps:
             return epoch + 1
-        return self.job.warmup_epochs if epoch < self.job.warmup_epochs else self.job.task.epochs
+        return self.job.warmup_epochs if epoch < self.job.warmup_epochs else self.job.last_epoch
 
     def train_epoch(self, state: State) -> None:
         """Train the steps that are left of an epoch, and end it."""
-        task, seed, epoch, method = self.job.task, self.job.seed, state.epoch, state.method
-        sizes = self.data.batch_sizes(task.batch_size)
+        method, seed, epoch = state.method, self.job.seed, state.epoch
+        task, num_epochs = self.recipe_of(method), self.job.last_epoch if method.second_stage else self.job.task.epochs
+        sizes = self.data_at(epoch).batch_sizes(task.batch_size)
         num_steps, first = min(len(sizes), self.job.max_steps or len(sizes)), state.step
         method.train()
         steps, parameters = self.ranks.steps(method, seed, sizes, task.mixing), trained_parameters(method)
         state.averages.begin_epoch(epoch, parameters)
         for step_index, batch in zip(range(first, num_steps), self.batches(method, epoch, first), strict=False):
-            progress = Progress(epoch, task.epochs, step_index, num_steps)
-            rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, task.epochs)
+            progress = Progress(epoch, num_epochs, step_index, num_steps)
+            rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, num_epochs)
             for group in state.optimizer.param_groups:
                 group["lr"] = rate
             step = take_step(steps, state.optimizer, batch, seed, progress, state.scaler, state.sharpness)
@@ -183,15 +210,17 @@ class Trainer:
             self.pulse(state.step, num_steps, epoch)
         state.averages.after_epoch(parameters)
         self.ranks.sync_buffers(method)
-        self.end_epoch(state, Progress(epoch, task.epochs, num_steps - 1, num_steps))
+        self.end_epoch(state, Progress(epoch, num_epochs, num_steps - 1, num_steps))
 
     def batches(self, method: Method, epoch: int, first: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch that this rank trains on, from the `first` on, mixed where the task says so.
 
         Partners may be in another rank's part: where images are mixed, each rank makes the whole batch first.
         """
-        task, seed, rows = self.job.task, self.job.seed, self.ranks.rows
-        make = partial(self.data.batches, task.batch_size, seed, epoch, task.augment, method.num_views, first=first)
+        task, seed, rows = self.recipe_of(method), self.job.seed, self.ranks.rows
+        make = partial(
+            self.data_at(epoch).batches, task.batch_size, seed, epoch, task.augment, method.num_views, first=first
+        )
         if not task.mixing.is_on:
             yield from make(rows)
             return
@@ -200,18 +229,19 @@ class Trainer:
 
     def validates(self, method: Method) -> bool:
         """Return whether validation images, where there are some, are predicted after each epoch."""
-        return method.needs_validation or self.job.task.checkpoint == "best"
+        return method.needs_validation or self.recipe_of(method).checkpoint == "best"
 
     def end_epoch(self, state: State, progress: Progress) -> None:
         """Predict the validation images if needed, call `after_epoch`, and keep the best epoch so far."""
-        method, task = state.method, self.job.task
+        method, task = state.method, self.recipe_of(state.method)
         validation = None
         if self.data.val is not None and self.validates(method):
             prediction = self.predict(method, self.data.val)
             validation = Validation(prediction, self.data.val.labels[: len(prediction.logits)])
         with torch.no_grad():
             method.after_epoch(progress, validation if method.needs_validation else None)
-        if task.checkpoint == "best" and validation is not None and state.epoch >= self.job.warmup_epochs:
+        counts = self.job.stage_epochs or state.epoch >= self.job.warmup_epochs
+        if task.checkpoint == "best" and validation is not None and counts:
             right = int((validation.prediction.logits.argmax(1) == validation.labels).sum())
             if state.best is None or right > state.best["right"]:
                 weights = {name: value.clone() for name, value in method.state_dict().items()}
@@ -222,6 +252,10 @@ class Trainer:
         if state.best is not None:
             state.method.load_state_dict(state.best["method"])
         return state.method
+
+    def final_method(self, state: State, config: AveragingConfig) -> Method:
+        """Return the method at the epoch that the task tests, or with the average of its weights."""
+        return self.averaged_method(state, config) if config.is_on else self.tested_method(state)
 
     def averaged_method(self, state: State, config: AveragingConfig) -> Method:
         """Return the method with the average of its weights, and with statistics of BatchNorm that fit them.
@@ -301,7 +335,7 @@ def take_step(
 
 def averages_of(job: Job) -> Averages:
     """Return the averages that a job takes beside its training, none of them begun."""
-    return Averages.wanted(job.averages, job.warmup_epochs, job.task.epochs)
+    return Averages.wanted(job.averages, 0 if job.stage_epochs else job.warmup_epochs, job.task.epochs)
 
 
 def trainable(methods: Methods, name: str) -> type[Method]:
@@ -354,12 +388,14 @@ def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
     plain = {"step": 0, "sums": {}, **plain}  # older checkpoints were all made at the end of an epoch
     state, warmup = trainer.start(), trainer.job.warmup_epochs
     if warmup and (plain["epoch"], plain["step"]) > (warmup, 0):
-        state = trainer.branch(state)
+        is_stage = trainer.job.stage_epochs
+        state = trainer.begin_phase(network_of(state.method), warmup=False) if is_stage else trainer.branch(state)
     state.method.load_state_dict(plain["method"])
     load_optimizer(state, plain["optimizer"])
     if state.scaler is not None and plain["scaler"] is not None:
         state.scaler.load_state_dict(plain["scaler"])
-    if (plain["epoch"], plain["step"]) > (warmup, 0):  # a trunk's averages are not those of what branches off it
+    own_phase = (plain["epoch"], plain["step"]) > (warmup, 0)
+    if own_phase or trainer.job.stage_epochs:  # else a trunk's averages are not those of what branches off it
         state.averages.from_plain(plain.get("averages", {}), trained_names(state.method), trainer.device)
     if state.sharpness is not None:
         state.sharpness.from_plain(plain.get("sharpness", {}))
