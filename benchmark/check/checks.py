@@ -5,7 +5,6 @@ import re
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,16 +33,16 @@ from benchmark.check.harness import (
     stored,
     train,
 )
+from benchmark.check.ingredients import mixed_labels, second_pass
 from benchmark.check.sync_guard import line_of, no_host_syncs
-from benchmark.config.task import NetworkConfig, OptimizerConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.interface import Batch, Contestant, Derived, Method, Recipe
 from benchmark.measure.catalogue import OWN, POST_HOC, Predicted, Unavailable
 from benchmark.measure.prediction import Evidence, Floats, Prediction, Stored
 from benchmark.measure.scores import Confidence
 from benchmark.train.distributed import each_tensor
-from benchmark.train.ingredients.sharpness import make_sharpness
 from benchmark.train.networks import build_network
-from benchmark.train.trainer import take_step, trained_parameters
+from benchmark.train.trainer import trained_parameters
 
 
 def says_what_it_is(candidate: Candidate) -> None:
@@ -83,29 +82,6 @@ def determinism(candidate: Candidate) -> None:
     first, second = (train(candidate.make(dropout=0.5)).state_dict() for _ in range(2))
     changed = differing(first, second)
     require(not changed, f"two equal runs differ in {', '.join(changed[:3])}; draw only from torch's generator")
-
-
-def second_pass(candidate: Candidate) -> None:
-    """Require that a sharpness-aware step without a learning rate leaves the state that a plain one leaves."""
-    states = []
-    for kind in ("none", "sam"):
-        method = train(candidate.make(dropout=0.5))
-        optimizer = torch.optim.SGD(trained_parameters(method), lr=0.0)
-        sharpness = make_sharpness(OptimizerConfig("sgd", 1.0, sharpness=kind), method)
-        take_step(method, optimizer, make_batch(method), 0, EPOCH, sharpness=sharpness)
-        states.append(method.state_dict())
-    changed = differing(*states)
-    require(not changed, f"a second pass leaves a trace in {', '.join(changed[:3])}; write state in after_step only")
-
-
-def mixed_labels(candidate: Candidate) -> None:
-    """Require that the loss of mixed images is λ·L(y) + (1−λ)·L(y′)."""
-    method = train(candidate.make())
-    batch = make_batch(method)
-    other = replace(batch, labels=batch.labels.flip(0))
-    mixed = loss_of(method, replace(batch, partners=other.labels, share=0.7))
-    expected = 0.7 * loss_of(method, batch) + 0.3 * loss_of(method, other)
-    require(torch.allclose(mixed, expected, atol=1e-5), f"the loss of a mixed batch is {mixed:.6g}, not {expected:.6g}")
 
 
 def state_round_trip(candidate: Candidate) -> None:

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from benchmark.base.schema import build
-from benchmark.config.task import NetworkConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.data import streams
 from benchmark.interface import Batch, Contestant, Derived, Method, Progress, Task, Validation
 from benchmark.measure.prediction import Evidence, Prediction, Stored
 from benchmark.train.networks import build_network
-from benchmark.train.trainer import take_step, trained_parameters
+from benchmark.train.steps.step import take_step
+from benchmark.train.trainer import trained_parameters
 
 NUM_CLASSES, NUM_TRAIN, SHAPE, BATCH = 5, 40, (3, 8, 8), 12
 MOVING = ("running_mean", "running_var", "num_batches_tracked")

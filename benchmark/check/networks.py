@@ -13,7 +13,7 @@ from benchmark.base.errors import brief
 from benchmark.base.schema import build
 from benchmark.check.findings import Check, Finding, make_checks, require
 from benchmark.check.harness import BATCH, NUM_CLASSES, differing, images
-from benchmark.config.task import NetworkConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.data import streams
 from benchmark.train.networks import Network, build_network
 

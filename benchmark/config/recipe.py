@@ -12,7 +12,8 @@ from typing import Any, get_type_hints
 from benchmark.base.schema import build, identity
 from benchmark.base.units import counted
 from benchmark.config.ingredients import AveragingConfig, MixingConfig
-from benchmark.config.task import AugmentConfig, DataConfig, NetworkConfig, OptimizerConfig, ScheduleConfig, TaskConfig
+from benchmark.config.task import DataConfig, TaskConfig
+from benchmark.config.training import AugmentConfig, NetworkConfig, OptimizerConfig, ScheduleConfig
 
 INDIFFERENT = (
     "name",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from benchmark.config.task import AugmentConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data.crops import Raw, center_crop, resized_crop
 
 Numbers = TypeVar("Numbers")

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmark.base.errors import UserError
-from benchmark.config.task import AugmentConfig, DataConfig
+from benchmark.config.task import DataConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data import streams
 from benchmark.data.augment import draw, normalise, view
 from benchmark.data.cache import Folders

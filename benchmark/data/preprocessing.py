@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.config.recipe import augmentation
-from benchmark.config.task import AugmentConfig, TaskConfig
+from benchmark.config.task import TaskConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data.images import Loaded
 
 DIGITS = 4

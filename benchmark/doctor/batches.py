@@ -7,7 +7,7 @@ from itertools import product
 
 import torch
 
-from benchmark.config.task import AugmentConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data.dataset import DataSet
 from benchmark.data.devices import has_streams, wait_for
 from benchmark.data.images import Facts

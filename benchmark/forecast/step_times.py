@@ -22,7 +22,8 @@ from benchmark.store.store import Store
 from benchmark.train.networks import build_network
 from benchmark.train.provenance import process_age
 from benchmark.train.run_job import prepare_device
-from benchmark.train.trainer import State, Trainer, take_step
+from benchmark.train.steps.step import take_step
+from benchmark.train.trainer import State, Trainer
 
 TIMED_FIELDS = (
     *("network", "own_parts", "augment", "optimizer", "batch_size", "threads"),

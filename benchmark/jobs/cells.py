@@ -1,4 +1,4 @@
-"""Read and plan cells of the grid of methods and ingredients: SAT+EM+SWA is a label with one ingredient."""
+"""Read and plan cells of the grid of methods and ingredients: SR+SAM+SWA is a label with two ingredients."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ def split_name(name: str, owners: Mapping[str, str]) -> tuple[str, tuple[Ingredi
 
 
 def read_cells(names: Iterable[str], owners: Mapping[str, str]) -> list[Cell]:
-    """Return the cells that names such as `CCL-SC+SAM+SWA` mean; a name without an ingredient is a cell too."""
+    """Return the cells that names such as `SR+SAM+SWA` mean; a name without an ingredient is a cell too."""
     split = (split_name(name, owners) for name in names)
     return [Cell(label, used) for base, used in split for label in match_labels([base], owners)]
 

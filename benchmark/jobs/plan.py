@@ -1,33 +1,21 @@
 """Plan jobs: from labels to settings, from settings to identities, and which jobs each job needs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from benchmark.base.errors import UserError, brief
 from benchmark.base.names import canonical, unknown_name
 from benchmark.base.schema import build, identity
-from benchmark.base.units import counted
 from benchmark.config.recipe import differences
 from benchmark.config.task import TaskConfig
 from benchmark.interface import Contestant, Derived, Member, Method, Recipe
+from benchmark.jobs.allowance import Allowance
 from benchmark.jobs.code_version import combined, core_hash
 from benchmark.jobs.job import Job, Methods, own_parts, part_owners
 from benchmark.jobs.suite import Entry
 from benchmark.measure.catalogue import all_titles
 from benchmark.measure.labels import name_at
-
-MOST_JOBS = 100_000
-
-
-class Planned(Protocol):
-    """Anything with jobs, such as an entry."""
-
-    @property
-    def jobs(self) -> tuple[Job, ...]: ...
-
-
-P = TypeVar("P", bound=Planned)
 
 
 def label_owners(methods: Methods) -> dict[str, str]:
@@ -282,26 +270,6 @@ def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int
     if issubclass(method, Method) and method.starts_from is not None and not method.second_stage:
         return [Member(method.starts_from, seed)]
     return []
-
-
-@dataclass
-class Allowance:
-    """The number of jobs that a command may still plan."""
-
-    left: int = MOST_JOBS
-
-    def all_of(self, make: Callable[[Sequence[int]], Sequence[P]], seeds: Sequence[int]) -> Sequence[P]:
-        """Return what `make` plans for some seeds. Count the jobs of one seed first, and refuse too many."""
-        first = make(seeds[:1])
-        of_a_seed = sum(1 + len(job.all_needs) for planned in first for job in planned.jobs)
-        if len(seeds) * of_a_seed > self.left:
-            raise UserError(
-                f"{counted(len(seeds), 'seed')} × {counted(of_a_seed, 'job')}: expected at most "
-                f"{self.left:,} more jobs, as a command plans at most {MOST_JOBS:,} over all tasks; "
-                "ask for fewer seeds, methods, settings or tasks at a time"
-            )
-        self.left -= len(seeds) * of_a_seed
-        return first if len(seeds) == 1 else make(seeds)
 
 
 def plan(

@@ -14,10 +14,11 @@ from benchmark.config.task import TaskConfig
 from benchmark.data.cache import Folders
 from benchmark.data.devices import default_settings, device_kind
 from benchmark.data.images import Facts
+from benchmark.jobs.allowance import Allowance
 from benchmark.jobs.cells import Cell, Levels, crossed, factor_levels, plan_cells, read_cells, split_name
 from benchmark.jobs.earlier_ids import suite_as_found
 from benchmark.jobs.job import Methods
-from benchmark.jobs.plan import Allowance, Planner, check_settings, in_task_order, label_owners, plan
+from benchmark.jobs.plan import Planner, check_settings, in_task_order, label_owners, plan
 from benchmark.jobs.suite import Entry, Suite, entry_of_manifest, shown_label
 from benchmark.measure.labels import labels_named, match_labels, name_at
 from benchmark.paper.entries import table_entries

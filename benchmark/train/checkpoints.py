@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,14 @@ from benchmark.store.store import CHECKPOINT, snapshot_name
 from benchmark.train.accounting import Accounting
 from benchmark.train.predict import Outputs
 from benchmark.train.pulse import Interrupted
-from benchmark.train.trainer import State, averages_of, state_from_plain, state_to_plain
+from benchmark.train.trainer import (
+    State,
+    Trainer,
+    averages_of,
+    network_of,
+    trained_names,
+    trained_parameters,
+)
 
 MOST_TIME_SPENT = 0.02
 """The share of time that saving within epochs may take: some states are large, and take long to write."""
@@ -175,3 +182,49 @@ def read_plain(payload: bytes) -> dict[str, Any]:
     """Return the tensors and plain values of a checkpoint; no code of it is run."""
     plain: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
     return plain
+
+
+def state_to_plain(state: State) -> dict[str, Any]:
+    """Return a state as tensors and plain values; the optimiser's state is listed by parameter name."""
+    optimizer = {
+        name: dict(state.optimizer.state[parameter])
+        for name, parameter in state.method.named_parameters()
+        if parameter in state.optimizer.state
+    }
+    scaler = None if state.scaler is None else state.scaler.state_dict()
+    plain = {name: getattr(state, name) for name in ("epoch", "step", "sums", "history", "best")}
+    plain |= {"method": state.method.state_dict(), "optimizer": optimizer, "scaler": scaler}
+    if averages := state.averages.to_plain(trained_names(state.method)):
+        plain["averages"] = averages
+    if state.sharpness is not None:
+        plain["sharpness"] = state.sharpness.to_plain()
+    return plain
+
+
+def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
+    """Return the state that `state_to_plain` described, in the phase of its epoch."""
+    plain = {"step": 0, "sums": {}, **plain}  # older checkpoints were all made at the end of an epoch
+    state, warmup = trainer.start(), trainer.job.warmup_epochs
+    if warmup and (plain["epoch"], plain["step"]) > (warmup, 0):
+        is_stage = trainer.job.stage_epochs
+        state = trainer.begin_phase(network_of(state.method), warmup=False) if is_stage else trainer.branch(state)
+    state.method.load_state_dict(plain["method"])
+    load_optimizer(state, plain["optimizer"])
+    if state.scaler is not None and plain["scaler"] is not None:
+        state.scaler.load_state_dict(plain["scaler"])
+    own_phase = (plain["epoch"], plain["step"]) > (warmup, 0)
+    if own_phase or trainer.job.stage_epochs:  # else a trunk's averages are not those of what branches off it
+        state.averages.from_plain(plain.get("averages", {}), trained_names(state.method), trainer.device)
+    if state.sharpness is not None:
+        state.sharpness.from_plain(plain.get("sharpness", {}))
+    sums = {name: (total.to(trainer.device), count) for name, (total, count) in plain["sums"].items()}
+    return replace(state, sums=sums, **{name: plain[name] for name in ("epoch", "step", "history", "best")})
+
+
+def load_optimizer(state: State, by_name: Mapping[str, Mapping[str, Any]]) -> None:
+    """Load the state of parameters into the optimiser, which knows what of it belongs on the device."""
+    numbers = {parameter: number for number, parameter in enumerate(trained_parameters(state.method))}
+    parameters = dict(state.method.named_parameters())
+    whole = state.optimizer.state_dict()
+    whole["state"] |= {numbers[parameters[name]]: values for name, values in by_name.items()}
+    state.optimizer.load_state_dict(whole)

@@ -17,7 +17,7 @@ from benchmark.config.ingredients import MixingConfig
 from benchmark.data import streams
 from benchmark.interface import Batch, Method, Progress, Step
 from benchmark.measure.prediction import Prediction
-from benchmark.train.ingredients.mixing import training_step
+from benchmark.train.steps.mixing import training_step
 
 T = TypeVar("T")
 Sums = dict[str, tuple[Tensor, int]]

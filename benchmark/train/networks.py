@@ -13,7 +13,7 @@ from benchmark.base import added
 from benchmark.base.errors import UserError, brief
 from benchmark.base.names import unknown_name
 from benchmark.base.units import counted
-from benchmark.config.task import NetworkConfig
+from benchmark.config.training import NetworkConfig
 
 
 class Network(nn.Module):

@@ -1,7 +1,7 @@
 """Train any method with one loop. It knows no method: phases, streams and state follow from what methods declare."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,25 +13,22 @@ from torch.optim import Optimizer
 
 from benchmark.base.schema import build
 from benchmark.config.ingredients import AveragingConfig, MixingConfig
-from benchmark.config.task import OptimizerConfig, ScheduleConfig, TaskConfig
+from benchmark.config.task import TaskConfig
+from benchmark.config.training import OptimizerConfig, ScheduleConfig
 from benchmark.data import streams
 from benchmark.data.dataset import DataSet, Split
 from benchmark.data.devices import has_streams
-from benchmark.interface import Batch, Method, Progress, Step, Task, Validation
+from benchmark.interface import Batch, Method, Progress, Task, Validation
 from benchmark.jobs.job import Job, Methods
 from benchmark.measure.prediction import Prediction
-from benchmark.train.distributed import ALONE, Ranks, Steps, Sums
-from benchmark.train.ingredients.averaging import Averages, fresh_statistics, load_average
-from benchmark.train.ingredients.mixing import prepared, rows_of
-from benchmark.train.ingredients.sharpness import Sharpness, make_sharpness
+from benchmark.train.distributed import ALONE, Ranks, Sums
 from benchmark.train.networks import Network, build_network
 from benchmark.train.pulse import Pulse
-
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
-    "sgd": lambda p, c, **how: torch.optim.SGD(p, lr=c.lr, momentum=c.momentum, weight_decay=c.weight_decay, **how),
-    "adam": lambda p, c, **how: torch.optim.Adam(p, lr=c.lr, weight_decay=c.weight_decay, **how),
-    "adamw": lambda p, c, **how: torch.optim.AdamW(p, lr=c.lr, weight_decay=c.weight_decay, **how),
-}
+from benchmark.train.steps.averaging import Averages, fresh_statistics, load_average
+from benchmark.train.steps.mixing import prepared, rows_of
+from benchmark.train.steps.optimizers import OPTIMIZERS, learning_rate
+from benchmark.train.steps.sharpness import Sharpness, make_sharpness
+from benchmark.train.steps.step import accumulate, take_step
 
 
 class Diverged(Exception):
@@ -56,20 +53,6 @@ class State:
     """Where steps are sharpness-aware."""
     best: dict[str, Any] | None = None
     """Number of right validation images, epoch and weights of the best epoch so far, where the task tests that one."""
-
-
-def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: float, num_epochs: int) -> float:
-    """Return the rate at `fraction` ∈ [0, 1) of an epoch: a pure function, so resuming needs no scheduler state."""
-    if 0 < schedule.hold_from <= epoch:
-        return base * schedule.hold_rate
-    if schedule.name == "step":
-        return float(base * schedule.factor ** (epoch // schedule.every))
-    if schedule.name == "cosine":
-        return base * 0.5 * (1 + math.cos(math.pi * (epoch + fraction) / num_epochs))
-    if schedule.name == "cyclic":
-        length = math.ceil(num_epochs / schedule.cycles)
-        return base * 0.5 * (1 + math.cos(math.pi * ((epoch + fraction) % length) / length))
-    return base
 
 
 @dataclass(frozen=True)
@@ -114,7 +97,7 @@ class Trainer:
 
         That one also skips a step with infinite gradients by itself, where others would wait for the device first.
         """
-        task = self.recipe_of(method)
+        task = self.task_for(method)
         fused = has_streams(self.device) or task.amp == "fp16"
         optimizer = OPTIMIZERS[task.optimizer.name](trained_parameters(method), task.optimizer, fused=fused or None)
         if fused and task.optimizer.momentum:
@@ -123,7 +106,7 @@ class Trainer:
                 optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         return optimizer
 
-    def recipe_of(self, method: Method) -> TaskConfig:
+    def task_for(self, method: Method) -> TaskConfig:
         """Return the task as it is trained: a second stage has an optimiser of its own, and no ingredients."""
         task = self.job.task
         if not method.second_stage:
@@ -192,7 +175,7 @@ class Trainer:
     def train_epoch(self, state: State) -> None:
         """Train the steps that are left of an epoch, and end it."""
         method, seed, epoch = state.method, self.job.seed, state.epoch
-        task, num_epochs = self.recipe_of(method), self.job.last_epoch if method.second_stage else self.job.task.epochs
+        task, num_epochs = self.task_for(method), self.job.last_epoch if method.second_stage else self.job.task.epochs
         sizes = self.data_at(epoch).batch_sizes(task.batch_size)
         num_steps, first = min(len(sizes), self.job.max_steps or len(sizes)), state.step
         method.train()
@@ -217,7 +200,7 @@ class Trainer:
 
         Partners may be in another rank's part: where images are mixed, each rank makes the whole batch first.
         """
-        task, seed, rows = self.recipe_of(method), self.job.seed, self.ranks.rows
+        task, seed, rows = self.task_for(method), self.job.seed, self.ranks.rows
         make = partial(
             self.data_at(epoch).batches, task.batch_size, seed, epoch, task.augment, method.num_views, first=first
         )
@@ -229,11 +212,11 @@ class Trainer:
 
     def validates(self, method: Method) -> bool:
         """Return whether validation images, where there are some, are predicted after each epoch."""
-        return method.needs_validation or self.recipe_of(method).checkpoint == "best"
+        return method.needs_validation or self.task_for(method).checkpoint == "best"
 
     def end_epoch(self, state: State, progress: Progress) -> None:
         """Predict the validation images if needed, call `after_epoch`, and keep the best epoch so far."""
-        method, task = state.method, self.recipe_of(state.method)
+        method, task = state.method, self.task_for(state.method)
         validation = None
         if self.data.val is not None and self.validates(method):
             prediction = self.predict(method, self.data.val)
@@ -295,44 +278,6 @@ class Trainer:
         return self.ranks.gather(prediction, bounds)
 
 
-def take_step(
-    steps: Steps,
-    optimizer: Optimizer,
-    batch: Batch,
-    seed: int,
-    progress: Progress,
-    scaler: GradScaler | None = None,
-    sharpness: Sharpness | None = None,
-) -> Step:
-    """Train one step. What `after_step` draws never shifts the next step's dropout: each has its own stream.
-
-    A sharpness-aware step takes its gradient in a second pass with the same batch and the same noise; all else that it
-    returns, and hands to `after_step`, is that of the first.
-    """
-
-    def gradients() -> Step:
-        streams.reseed(seed, "model noise", progress.epoch, progress.step)
-        step = steps.training_step(batch, progress)
-        optimizer.zero_grad(set_to_none=True)
-        loss = step.loss if scaler is None else scaler.scale(step.loss)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return step
-
-    step = gradients()
-    if sharpness is not None:
-        with sharpness.climbed(scaler):
-            gradients()
-    if scaler is None:
-        optimizer.step()
-    else:
-        scaler.step(optimizer)
-        scaler.update()
-    streams.reseed(seed, "method noise", progress.epoch, progress.step)
-    with torch.no_grad():
-        steps.after_step(batch, step.carry, progress)
-    return step
-
-
 def averages_of(job: Job) -> Averages:
     """Return the averages that a job takes beside its training, none of them begun."""
     return Averages.wanted(job.averages, 0 if job.stage_epochs else job.warmup_epochs, job.task.epochs)
@@ -358,55 +303,3 @@ def trained_parameters(method: Method) -> list[nn.Parameter]:
 
 def trained_names(method: Method) -> list[str]:
     return [name for name, parameter in method.named_parameters() if parameter.requires_grad]
-
-
-def accumulate(sums: Sums, step: Step) -> None:
-    for name, value in {"loss": step.loss, **step.logs}.items():
-        total, count = sums.get(name, (torch.zeros_like(value.detach()), 0))
-        sums[name] = (total + value.detach(), count + 1)
-
-
-def state_to_plain(state: State) -> dict[str, Any]:
-    """Return a state as tensors and plain values; the optimiser's state is listed by parameter name."""
-    optimizer = {
-        name: dict(state.optimizer.state[parameter])
-        for name, parameter in state.method.named_parameters()
-        if parameter in state.optimizer.state
-    }
-    scaler = None if state.scaler is None else state.scaler.state_dict()
-    plain = {name: getattr(state, name) for name in ("epoch", "step", "sums", "history", "best")}
-    plain |= {"method": state.method.state_dict(), "optimizer": optimizer, "scaler": scaler}
-    if averages := state.averages.to_plain(trained_names(state.method)):
-        plain["averages"] = averages
-    if state.sharpness is not None:
-        plain["sharpness"] = state.sharpness.to_plain()
-    return plain
-
-
-def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
-    """Return the state that `state_to_plain` described, in the phase of its epoch."""
-    plain = {"step": 0, "sums": {}, **plain}  # older checkpoints were all made at the end of an epoch
-    state, warmup = trainer.start(), trainer.job.warmup_epochs
-    if warmup and (plain["epoch"], plain["step"]) > (warmup, 0):
-        is_stage = trainer.job.stage_epochs
-        state = trainer.begin_phase(network_of(state.method), warmup=False) if is_stage else trainer.branch(state)
-    state.method.load_state_dict(plain["method"])
-    load_optimizer(state, plain["optimizer"])
-    if state.scaler is not None and plain["scaler"] is not None:
-        state.scaler.load_state_dict(plain["scaler"])
-    own_phase = (plain["epoch"], plain["step"]) > (warmup, 0)
-    if own_phase or trainer.job.stage_epochs:  # else a trunk's averages are not those of what branches off it
-        state.averages.from_plain(plain.get("averages", {}), trained_names(state.method), trainer.device)
-    if state.sharpness is not None:
-        state.sharpness.from_plain(plain.get("sharpness", {}))
-    sums = {name: (total.to(trainer.device), count) for name, (total, count) in plain["sums"].items()}
-    return replace(state, sums=sums, **{name: plain[name] for name in ("epoch", "step", "history", "best")})
-
-
-def load_optimizer(state: State, by_name: Mapping[str, Mapping[str, Any]]) -> None:
-    """Load the state of parameters into the optimiser, which knows what of it belongs on the device."""
-    numbers = {parameter: number for number, parameter in enumerate(trained_parameters(state.method))}
-    parameters = dict(state.method.named_parameters())
-    whole = state.optimizer.state_dict()
-    whole["state"] |= {numbers[parameters[name]]: values for name, values in by_name.items()}
-    state.optimizer.load_state_dict(whole)

@@ -16,7 +16,8 @@ from benchmark.base.units import bytes_from_text
 from benchmark.cli import make_parser
 from benchmark.config.load import load_task
 from benchmark.config.task import TaskConfig
-from benchmark.jobs.plan import MOST_JOBS, Allowance, plan
+from benchmark.jobs.allowance import MOST_JOBS, Allowance
+from benchmark.jobs.plan import plan
 from methods import Registry
 from tests.conftest import TINY, run_here
 

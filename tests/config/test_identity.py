@@ -20,13 +20,15 @@ from methods import Registry
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 IDENTIFIED = {
     "TaskConfig": "epochs batch_size eval_batch_size threads channels_last amp compile tf32 sync_batchnorm checkpoint"
-    " evaluate_at data network augment optimizer schedule",
+    " evaluate_at data network augment optimizer schedule averaging mixing",
     "DataConfig": "source mean std val official_val train_images test_images image_size test_holdout val_images"
     " cache_size attribute folders classes test_share channels",
-    "NetworkConfig": "name widths dropout pool",
+    "NetworkConfig": "name widths dropout pool classifier cosine_scale",
     "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale",
-    "OptimizerConfig": "name lr momentum weight_decay",
-    "ScheduleConfig": "name factor every cycles",
+    "OptimizerConfig": "name lr momentum weight_decay sharpness rho sigma smoothing statistics",
+    "ScheduleConfig": "name factor every cycles hold_from hold_rate",
+    "AveragingConfig": "name start rate decay ramp",
+    "MixingConfig": "name alpha weight reduction",
     "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts trunk",
 }
 """Fields that can change a result, by class: another value gives another id."""

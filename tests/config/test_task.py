@@ -10,7 +10,7 @@ from benchmark.base.errors import UserError
 from benchmark.base.names import match_name
 from benchmark.base.schema import build, identity, later
 from benchmark.config.load import load_task, load_tasks, task_names
-from benchmark.config.task import AugmentConfig, NetworkConfig
+from benchmark.config.training import AugmentConfig, NetworkConfig
 from benchmark.jobs.job import Job
 from benchmark.jobs.plan import label_owners, plan, resolve_config
 from benchmark.measure.labels import match_labels

@@ -11,7 +11,7 @@ from torchvision.transforms import CenterCrop, ColorJitter, RandomResizedCrop
 from torchvision.transforms import functional as F
 
 from benchmark.check.sync_guard import no_host_syncs
-from benchmark.config.task import AugmentConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data.augment import RATIO, Draws, draw, jitter_colors, normalise, random_boxes, view
 from benchmark.data.crops import RaggedBatch, Raw, center_crop, resized_crop
 from benchmark.data.transfer import upload_together

@@ -11,7 +11,8 @@ import torch
 
 from benchmark.base.errors import UserError
 from benchmark.config.load import load_task
-from benchmark.config.task import AugmentConfig, DataConfig
+from benchmark.config.task import DataConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data import streams
 from benchmark.data.cache import Folders
 from benchmark.data.dataset import DataSet, batch_bounds, facts_of, load, prepare

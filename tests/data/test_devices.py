@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from benchmark.check.harness import EPOCH, Candidate, make_batch
-from benchmark.config.task import NetworkConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.data import devices
 from benchmark.data.dataset import prepare
 from benchmark.data.devices import device_lost, out_of_memory

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmark.config.task import AugmentConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data.dataset import DataSet, Split
 from benchmark.data.devices import forbidden_syncs, wait_for
 from benchmark.data.images import Images, Pictures, Ragged

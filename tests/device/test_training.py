@@ -16,6 +16,7 @@ from benchmark.doctor.examination import Patient, Trouble
 from benchmark.forecast.step_times import step_time
 from benchmark.jobs.job import Job
 from benchmark.store.store import Store
+from benchmark.train import checkpoints as checkpoints_module
 from benchmark.train import trainer as trainer_module
 from benchmark.train.run_job import Context, run_job
 from benchmark.train.trainer import Trainer, trained_parameters
@@ -121,10 +122,10 @@ def test_what_an_optimiser_counts_is_on_the_device(tiny: Path, device: torch.dev
     state = trainer.start()
     for _ in range(2):
         state = trainer.run_epoch(state)
-    plain = trainer_module.state_to_plain(state)
+    plain = checkpoints_module.state_to_plain(state)
     for values in plain["optimizer"].values():
         values["step"] = values["step"].cpu()
-    again = trainer_module.state_from_plain(trainer, plain)
+    again = checkpoints_module.state_from_plain(trainer, plain)
     assert all(again.optimizer.state[p]["step"].device == device for p in trained_parameters(again.method))
     again = trainer.run_epoch(again)
     assert again.epoch == 3

@@ -14,7 +14,8 @@ import torch
 from benchmark.base import added
 from benchmark.base.errors import UserError
 from benchmark.config.load import load_task
-from benchmark.config.task import DataConfig, NetworkConfig, TaskConfig
+from benchmark.config.task import DataConfig, TaskConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.data.cache import Folders, cache_name
 from benchmark.data.cache_build import open_cache
 from benchmark.data.dataset import load

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from benchmark.config.task import NetworkConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.interface import Batch, Progress, Task
 from benchmark.measure.prediction import Prediction
 from benchmark.train.networks import build_network

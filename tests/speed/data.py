@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
 from benchmark.config.load import load_task
-from benchmark.config.task import AugmentConfig
+from benchmark.config.training import AugmentConfig
 from benchmark.data.images import Ragged
 from benchmark.jobs.plan import plan
 from benchmark.train.trainer import Trainer

@@ -21,7 +21,9 @@ from benchmark.data.sources import describe
 from benchmark.interface import Batch, Method, Progress, Task
 from benchmark.jobs.plan import label_owners, resolve_config
 from benchmark.train.networks import Network, build_network
-from benchmark.train.trainer import OPTIMIZERS, take_step, trained_parameters
+from benchmark.train.steps.optimizers import OPTIMIZERS
+from benchmark.train.steps.step import take_step
+from benchmark.train.trainer import trained_parameters
 from methods import Registry
 from methods._memory import ContrastiveMemory
 

@@ -14,7 +14,8 @@ from torch.utils.data import DataLoader
 from benchmark.config.load import load_task
 from benchmark.interface import Batch
 from benchmark.jobs.plan import label_owners, plan
-from benchmark.train.trainer import OPTIMIZERS, State, Trainer
+from benchmark.train.steps.optimizers import OPTIMIZERS
+from benchmark.train.trainer import State, Trainer
 from methods import Registry
 from methods._contrastive import csc_loss
 from methods._queues import Keys

@@ -9,11 +9,12 @@ from torch import nn
 
 from benchmark.base.errors import UserError
 from benchmark.config.load import load_task
-from benchmark.config.task import NetworkConfig, TaskConfig
+from benchmark.config.task import TaskConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.data.dataset import facts_of
 from benchmark.jobs.plan import resolve_config
 from benchmark.train.networks import Network, build_network
-from benchmark.train.trainer import learning_rate
+from benchmark.train.steps.optimizers import learning_rate
 from methods import Registry
 
 

@@ -10,7 +10,7 @@ from benchmark.base.errors import UserError
 from benchmark.cli import parse
 from benchmark.commands.options import make_options
 from benchmark.config.load import load_task
-from benchmark.config.task import NetworkConfig
+from benchmark.config.training import NetworkConfig
 from benchmark.data import devices
 from benchmark.data.devices import choose_devices
 from benchmark.jobs.job import Job

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmark.base.files import HOST
 from benchmark.config.load import load_task
-from benchmark.config.task import ScheduleConfig
+from benchmark.config.training import ScheduleConfig
 from benchmark.data.dataset import prepare
 from benchmark.interface import Batch, Method, Progress, Step, Validation
 from benchmark.jobs.job import Job, Methods
@@ -21,8 +21,10 @@ from benchmark.jobs.plan import plan
 from benchmark.measure.prediction import Prediction
 from benchmark.store.provenance import Provenance
 from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, PREDICTION, Store
+from benchmark.train.checkpoints import state_from_plain, state_to_plain
 from benchmark.train.run_job import Context, run_job
-from benchmark.train.trainer import Diverged, Trainer, learning_rate, state_from_plain, state_to_plain
+from benchmark.train.steps.optimizers import learning_rate
+from benchmark.train.trainer import Diverged, Trainer
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, data_hash
 

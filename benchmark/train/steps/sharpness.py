@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
 
-from benchmark.config.task import OptimizerConfig
+from benchmark.config.training import OptimizerConfig
 
 BatchNorm = nn.modules.batchnorm._BatchNorm
 SMALLEST_NORM = 1e-12

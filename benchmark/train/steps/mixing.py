@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import log_softmax, nll_loss
 
 from benchmark.config.ingredients import MixingConfig
 from benchmark.data import streams
@@ -96,7 +96,8 @@ def training_step(method: Method, batch: Batch, progress: Progress, config: Mixi
     if batch.beside is None:
         return step
     logits = method.network(batch.beside.images)[0][:, : method.task.num_classes]
-    mixed = batch.beside.mean_loss(lambda labels: cross_entropy(logits, labels))
+    log_p = log_softmax(logits, 1)
+    mixed = batch.beside.mean_loss(lambda labels: nll_loss(log_p, labels))
     loss = step.loss + config.weight * mixed
     loss = loss / 2 if config.reduction == "mean" else loss
     return replace(step, loss=loss, logs={**step.logs, "mixed": mixed.detach()})

@@ -1,0 +1,99 @@
+"""How a network is trained: its layers, the augmentation of its images, its optimiser and its rate."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from benchmark.base.limits import Positive, Weight, Within
+from benchmark.base.schema import check, later
+from benchmark.config.ingredients import PUBLISHED_RHO, check_owners
+
+EPOCHS = Within(1, 100_000, "a training would last for years")
+NO_EPOCH = Within(0, EPOCHS.most, EPOCHS.why)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    name: str
+    """`vgg16`, `small_cnn`, `torchvision:NAME` or `timm:NAME`."""
+    widths: tuple[Annotated[int, Within(1, 65_536, "its filters fit into no memory")], ...] = ()
+    """small_cnn: channels of each 3×3 convolution."""
+    dropout: float = 0.0
+    """small_cnn: element-wise dropout before the last layer."""
+    pool: Literal["average", "flatten"] = "average"
+    """small_cnn: what becomes of the last maps; `flatten` keeps where things are."""
+    classifier: Literal["linear", "cosine"] = later("linear")
+    """The last layer: W·f + b, or s·cos(f, w) without a bias."""
+    cosine_scale: Positive = later(8.0)
+    """s."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.dropout < 1, f"dropout must be at least 0 and below 1, got {self.dropout}")
+        check_owners(self, {"cosine_scale": ("cosine",)}, "classifier")
+
+    @property
+    def body(self) -> "NetworkConfig":
+        """Return the settings of what makes the features, whatever the last layer is."""
+        return replace(self, classifier="linear", cosine_scale=8.0)
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    crop_padding: Annotated[int, Within(0, 512, "little but the border would be seen")] = 0
+    flip: bool = False
+    random_resized_crop: bool = False
+    color_jitter: Annotated[float, Within(0, 10, "little of the image would be left")] = 0.0
+    """Brightness, contrast and saturation, each by up to this factor."""
+    crop_scale: tuple[float, ...] = later((0.08, 1.0))
+    """random_resized_crop: the least and the largest share of an image's area."""
+
+    def __post_init__(self) -> None:
+        check(
+            len(self.crop_scale) == 2 and 0 < self.crop_scale[0] <= self.crop_scale[1] <= 1,
+            f"crop_scale must be two shares in order, above 0 and up to 1, got {list(self.crop_scale)}",
+        )
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    name: Literal["sgd", "adam", "adamw"]
+    lr: Annotated[float, Within(1e-12, 10**9, "no training survives such steps")]
+    momentum: float = 0.0
+    weight_decay: Annotated[float, Within(0, 10**4, "no weight would be left")] = 0.0
+    sharpness: Literal["none", "sam", "f-sam", "asam"] = later("none")
+    """Take the gradient at θ + ε, where the loss is worst nearby, and step from θ. sam: ε = ρ·g/‖g‖. asam: ε =
+    ρ·θ²g/‖|θ|g‖. f-sam (friendly): ε = ρ·d/‖d‖ with d = g − σ·m and m ← λ·m + (1−λ)·g."""
+    rho: Annotated[float, Within(0, 1000, "no training survives such steps")] = later(0.0)
+    """ρ; 0: as published, 0.05 for sam, 0.2 for f-sam, 2 for asam."""
+    sigma: Weight = later(1.0)
+    """f-sam: σ."""
+    smoothing: float = later(0.8)
+    """f-sam: λ."""
+    statistics: Literal["first", "both"] = later("first")
+    """Which of the two passes moves the statistics of BatchNorm; released codes let both."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.momentum < 1, f"momentum must be at least 0 and below 1, got {self.momentum}")
+        check(self.name == "sgd" or not self.momentum, f"momentum belongs to sgd, not to {self.name}: set it to 0")
+        check(0 <= self.smoothing < 1, f"smoothing must be at least 0 and below 1, got {self.smoothing:g}")
+        check_owners(self, dict.fromkeys(("rho", "statistics"), (*PUBLISHED_RHO,)), "sharpness")
+        check_owners(self, dict.fromkeys(("sigma", "smoothing"), ("f-sam",)), "sharpness")
+
+    @property
+    def used_rho(self) -> float:
+        return self.rho or PUBLISHED_RHO[self.sharpness]
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    name: Literal["constant", "step", "cosine", "cyclic"] = "constant"
+    factor: Annotated[float, Within(0, 1000, "no training survives such steps")] = 1.0
+    every: Annotated[int, Within(1, 100_000)] = 1
+    """step: the learning rate is multiplied by `factor` every so many epochs."""
+    cycles: Annotated[int, Within(1, 100_000)] = later(1)
+    """cyclic: the number of times the rate falls from its full value to zero along a cosine."""
+    hold_from: Annotated[int, NO_EPOCH] = later(0)
+    """Hold the rate after so many epochs, at `hold_rate` times optimizer.lr; 0: never."""
+    hold_rate: Annotated[float, Within(0, 1000, "no training survives such steps")] = later(0.0)
+
+    def __post_init__(self) -> None:
+        check(bool(self.hold_from) or not self.hold_rate, "hold_rate needs hold_from, the epochs before it holds")

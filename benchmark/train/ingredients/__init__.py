@@ -1,1 +1,0 @@
-"""What goes with every method: averaged weights, steps towards flat minima, mixed images."""
