@@ -34,7 +34,7 @@ def contrast(y: Array, axis: int, level: int, zero: int) -> Array:
 
 def over_cells(y: Array) -> Array:
     """Return the mean over all cells, seed by seed."""
-    return np.asarray(y.mean(axis=tuple(range(y.ndim - 1))))
+    return np.asarray(y.mean(axis=tuple(range(y.ndim - 1))), dtype=np.float64)
 
 
 def main_effect(y: Array, axis: int, level: int, zero: int) -> Array:
@@ -60,8 +60,8 @@ def mean_with_interval(effects: Array) -> tuple[float, float]:
 def sign_flips(n: int) -> Array:
     """Return rows of n signs, the unchanged ones first: all 2^n of them, or so many drawn with a fixed seed."""
     if n <= MOST_FLIPPED:
-        return 1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(2**MOST_FLIPPED, n))
+        return np.asarray(1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1))
+    signs: Array = np.random.default_rng(0).choice([-1.0, 1.0], size=(2**MOST_FLIPPED, n))
     signs[0] = 1.0
     return signs
 
@@ -79,12 +79,12 @@ def sign_flip_p(effects: Array) -> float:
 
 def smallest_flip_p(n: int) -> float:
     """Return the smallest p that n seeds can give: all effects of one sign, 2/2^n."""
-    return min(1.0, 2.0 / 2**n) if n <= MOST_FLIPPED else 1.0 / 2**MOST_FLIPPED
+    return min(1.0, 2 * 0.5**n) if n <= MOST_FLIPPED else 0.5**MOST_FLIPPED
 
 
 def smallest_flip_p_text(counts: Collection[int], comparisons: int) -> str:
     """Return sentences on the smallest p that is reachable with this many seeds, alone and with Holm's correction."""
-    texts = [f"{smallest_flip_p(n):.2g} with {n} {'seed' if n == 1 else 'seeds'}" for n in sorted(set(counts))]
+    texts = [f"{smallest_flip_p(n):.3g} with {n} {'seed' if n == 1 else 'seeds'}" for n in sorted(set(counts))]
     needed = f"below {seeds_needed('paired')} seeds nothing can be significant"
     corrected = f"with Holm's correction over {comparisons} lines, below {seeds_needed('paired', comparisons)}"
     text = f"The smallest p that flipping signs can give is {', '.join(texts)}: {needed}"

@@ -149,9 +149,9 @@ def test_effects_are_counted_from_none_or_from_the_last_level() -> None:
 
 def test_few_seeds_say_how_many_it_takes() -> None:
     assert smallest_flip_p_text([5], 1) == (
-        "The smallest p that flipping signs can give is 0.062 with 5 seeds: below 6 seeds nothing can be significant."
+        "The smallest p that flipping signs can give is 0.0625 with 5 seeds: below 6 seeds nothing can be significant."
     )
     assert smallest_flip_p_text([8, 1, 8], 12).endswith(
-        "1 with 1 seed, 0.0078 with 8 seeds: below 6 seeds nothing can be significant; with Holm's correction over 12 "
+        "1 with 1 seed, 0.00781 with 8 seeds: below 6 seeds nothing can be significant; with Holm's correction over 12 "
         "lines, below 9."
     )
