@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from math import ceil
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -13,7 +12,7 @@ from benchmark.measure.effects import smallest_flip_p_text
 from benchmark.measure.statistics import LEVEL
 from benchmark.tables.columns import abbreviate
 from benchmark.tables.effects.grid import RESPONSES, find_grid
-from benchmark.tables.effects.lines import ALL, Estimate, Line, main_effects
+from benchmark.tables.effects.lines import ALL, Estimate, Line, is_cut_off, known, limits_of, main_effects
 from benchmark.tables.effects.sheets import BLOCKS
 from benchmark.tables.looks import look_of
 from benchmark.tables.model import Row
@@ -24,8 +23,6 @@ SHOWN = {"aurc": "lower is better", "accuracy": "higher is better"}
 """The responses that are drawn, and what is good there."""
 BESIDE = 3
 """The most panels beside each other."""
-FAR = 3.0
-"""Ends of intervals beyond this many times the upper quartile leave the panel."""
 
 
 def draw(runs: Runs) -> Figure:
@@ -57,12 +54,6 @@ def why_not(runs: Runs) -> str:
     return "no run of the grid is there"
 
 
-def known(lines: Sequence[Line], row: Row) -> list[Estimate]:
-    """Return the estimates of a response that are there."""
-    found = (line.by_response.get(row.measure) for line in lines)
-    return [each for each in found if each is not None and each.n]
-
-
 def draw_row(
     panels: Sequence[Axes], group: Sequence[str], methods: Sequence[str], lines: Sequence[Line], row: Row
 ) -> None:
@@ -84,34 +75,13 @@ def draw_panel(axes: Axes, estimates: Sequence[Estimate], methods: Sequence[str]
         if not shown.n:
             continue
         colour = BLACK if method == ALL else COLOURS[look_of(method).colour]
-        half_width = shown.half_width if np.isfinite(shown.half_width) else 0.0
         fill = colour if shown.is_significant else "white"
         style = {"color": colour, "markerfacecolor": fill, "markersize": 3.6, "elinewidth": 1.0}
-        axes.errorbar(shown.mean, place, xerr=half_width, fmt="D" if method == ALL else "o", **style)  # type: ignore[arg-type]
+        axes.errorbar(shown.mean, place, xerr=shown.shown_width, fmt="D" if method == ALL else "o", **style)  # type: ignore[arg-type]
     axes.set_yticks(range(len(methods)), [short_name(method, 20) for method in methods])
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)  # it would look like a second line at 0
     axes.tick_params(axis="y", length=0)
-
-
-def limits_of(estimates: Sequence[Estimate]) -> tuple[float, float]:
-    """Return the ends of the axis: all intervals and 0, but for a few that would make the others tiny."""
-    widths = np.array([each.half_width if np.isfinite(each.half_width) else 0.0 for each in estimates])
-    means = np.array([each.mean for each in estimates])
-    far = FAR * float(np.quantile(np.abs(means) + widths, 0.75))
-    ends = np.clip(np.concatenate([means - widths, means + widths]), min(-far, means.min()), max(far, means.max()))
-    low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
-    margin = 0.06 * (high - low) or 1.0
-    return low - margin, high + margin
-
-
-def leaves_panel(estimates: Sequence[Estimate]) -> bool:
-    """Tell whether the axis cuts off the interval of one of them."""
-    low, high = limits_of(estimates)
-    return any(
-        each.n > 1 and not low <= each.mean - each.half_width <= each.mean + each.half_width <= high
-        for each in estimates
-    )
 
 
 def caption(runs: Runs, lines: Sequence[Line], rows: Sequence[Row]) -> list[str]:
@@ -126,6 +96,6 @@ def caption(runs: Runs, lines: Sequence[Line], rows: Sequence[Row]) -> list[str]
         f"Open: not significant (sign-flip test over seeds, level {LEVEL:g}, Holm's correction over all lines).",
         smallest_flip_p_text(counts, tested),
         BLOCKS,
-        *(["Some intervals go on beyond the axis."] if any(leaves_panel(known(lines, row)) for row in rows) else []),
+        *(["Some intervals go on beyond the axis."] if any(is_cut_off(known(lines, row)) for row in rows) else []),
         *([f"Without an effect, as runs are missing: {abbreviate(lost)}."] if lost else []),
     ]

@@ -15,6 +15,8 @@ from benchmark.tables.effects.grid import RESPONSES, Grid, Key, Values
 from benchmark.tables.model import Row
 
 ALL = "all methods"
+FAR = 3.0
+"""Ends of intervals beyond this many times the upper quartile leave an axis."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Estimate:
     def half_width(self) -> float:
         """Return the half width of the t interval; infinite with one seed."""
         return mean_with_interval(self.per_seed)[1]
+
+    @property
+    def shown_width(self) -> float:
+        """Return the half width as it is drawn: nothing with one seed."""
+        return self.half_width if self.n > 1 else 0.0
 
     @cached_property
     def p(self) -> float:
@@ -200,3 +207,26 @@ def seeds_left_out(seeds: set[int]) -> Iterator[str]:
     if seeds:
         several = "seeds" if len(seeds) > 1 else "seed"
         yield f"{several} {', '.join(map(str, sorted(seeds)))} left out, as not every cell has a value there"
+
+
+def known(lines: Sequence[Line], row: Row) -> list[Estimate]:
+    """Return the estimates of a response that are there."""
+    found = (line.by_response.get(row.measure) for line in lines)
+    return [each for each in found if each is not None and each.n]
+
+
+def limits_of(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    """Return the ends of an axis: all intervals and 0, but for a few that would make the others tiny."""
+    means = np.array([each.mean for each in estimates])
+    widths = np.array([each.shown_width for each in estimates])
+    far = FAR * float(np.quantile(np.abs(means) + widths, 0.75))
+    ends = np.clip(np.concatenate([means - widths, means + widths]), min(-far, means.min()), max(far, means.max()))
+    low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
+    margin = 0.06 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def is_cut_off(estimates: Sequence[Estimate]) -> bool:
+    """Tell whether an axis with these limits does not show the whole interval of one of them."""
+    low, high = limits_of(estimates)
+    return any(not low <= each.mean - each.shown_width <= each.mean + each.shown_width <= high for each in estimates)
