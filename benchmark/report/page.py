@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 
 from benchmark.report.classes import classes_section
+from benchmark.report.effects import effects_section
 from benchmark.report.health import health_section
 from benchmark.report.markup import Markup, join, tag
 from benchmark.report.matrix import matrix_section
@@ -16,6 +17,7 @@ from benchmark.report.summary import summary
 from benchmark.report.tables import sheet_html, statistics_html, table_html
 from benchmark.store.store import Store
 from benchmark.tables.assemble import Assembled
+from benchmark.tables.effects.sheets import NAMES as EFFECTS
 
 TITLE = "Selective classification: results"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -82,8 +84,11 @@ def capital(text: str) -> str:
 
 def task_topics(shown: Assembled) -> dict[str, Markup]:
     """Return what is shown of a task alone, by heading."""
+    effects = [sheet for sheet in shown.statistics if sheet.name in EFFECTS]
+    others = [sheet for sheet in shown.statistics if sheet.name not in EFFECTS]
     return {
-        "Tables": join([*map(table_html, shown.tables), statistics_html(shown.statistics)]),
+        "Tables": join([*map(table_html, shown.tables), statistics_html(others)]),
+        **({"Effects of ingredients": effects_section(shown.manifest, shown.columns, effects)} if effects else {}),
         "Risk–coverage curves": plot_section(shown.manifest, shown.columns),
         "Pairwise comparison": matrix_section(shown.columns),
         "Rejection by class": classes_section(shown.manifest, shown.columns),

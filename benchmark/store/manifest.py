@@ -42,6 +42,10 @@ class ManifestEntry:
     """Whether its runs were made elsewhere."""
     unpaired: bool = False
     """Whether nothing says that its runs are pairs with those of other methods that have the same seed."""
+    base: str = ""
+    """The label of its method without ingredients, where the manifest has factors."""
+    levels: tuple[str, ...] = ()
+    """Its level of each factor, in the order of the manifest's factors."""
 
     @property
     def column(self) -> tuple[str, float | None, int | None]:
@@ -104,6 +108,8 @@ class Manifest:
     """Published runs by column."""
     incomparable: Mapping[str, str] = field(default_factory=dict)
     """Why a column cannot be compared with our runs, by column."""
+    factors: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Of a crossed grid: the name of each factor, and its levels in the order asked for."""
     earlier: tuple[ManifestEntry, ...] = ()
     """Runs that earlier commands asked for and the last one did not, the latest first."""
     modified: str = ""
@@ -184,10 +190,16 @@ def read_version_2(plain: Plain) -> Manifest:
             known[name] = tuple(known[name])
     if "groups" in known:
         known["groups"] = tuple(map(tuple, known["groups"]))
+    if "factors" in known:
+        known["factors"] = tuple((name, tuple(levels)) for name, levels in known["factors"])
     for name in ("entries", "earlier"):
         if name in known:
-            known[name] = tuple(ManifestEntry(**{**entry, "seeds": tuple(entry["seeds"])}) for entry in known[name])
+            known[name] = tuple(map(read_entry, known[name]))
     return Manifest(**known)
+
+
+def read_entry(plain: Plain) -> ManifestEntry:
+    return ManifestEntry(**{**plain, "seeds": tuple(plain["seeds"]), "levels": tuple(plain.get("levels", ()))})
 
 
 READERS = {1: read_version_2, 2: read_version_2}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from benchmark.measure.evaluate import ORACLE
 from benchmark.measure.labels import name_at
 from benchmark.measure.measures import UNKNOWN_SCORE, ClassifierMeasures, Measures
+from benchmark.measure.metrics import split_gain
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import up_to_date
 from benchmark.store.record import Record
@@ -240,3 +241,17 @@ def record_notes(record: Record, column: Column) -> list[str]:
         if len(record.provenance.environments) > 1:
             notes.append("resumed with other libraries, threads or hardware, so not reproducible to the bit")
     return notes
+
+
+def gains_by_seed(base: Column, column: Column) -> dict[int, tuple[float, float]]:
+    """Return both parts of the gain over `base` (ranking, classifier) for each seed that both have."""
+    ours = {record.seed: ranking_of(record, base) for record in base.records}
+    theirs = {record.seed: ranking_of(record, column) for record in column.records}
+    pairs = ((seed, ours.get(seed), ranking) for seed, ranking in theirs.items())
+    return {seed: split_gain(*before, *after) for seed, before, after in pairs if before and after}
+
+
+def ranking_of(record: Record, column: Column) -> tuple[float, float] | None:
+    """Return AUROC and accuracy of a run."""
+    auroc, accuracy = record.score(column.score).auroc, record.measures.classifier.accuracy
+    return None if auroc is None or accuracy is None else (auroc, accuracy)

@@ -7,7 +7,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from benchmark.measure.metrics import sampling_variance, split_gain
+from benchmark.measure.metrics import sampling_variance
 from benchmark.measure.statistics import (
     LEAST_SEEDS,
     LEVEL,
@@ -22,7 +22,8 @@ from benchmark.measure.statistics import (
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
 from benchmark.tables.build import average_ranks, complete_columns, fill, risk_rows, run_values, wins_ties_losses
-from benchmark.tables.columns import Column, split_by_coverage
+from benchmark.tables.columns import Column, gains_by_seed, split_by_coverage
+from benchmark.tables.effects.sheets import effect_sheets
 from benchmark.tables.interval_sheets import interval_sheets
 from benchmark.tables.markers import compared_keys, family_sizes, judge, reachable_p, run_tests
 from benchmark.tables.model import Cell, Cells, Row, Sheet
@@ -53,7 +54,7 @@ def build_statistics(manifest: Manifest, columns: Sequence[Column]) -> list[Shee
         sheets += pair_sheets(manifest, rows, others, cells) if manifest.paired else []
     sheets += [ranks_sheet(manifest, rows, names, cells), variance_sheet(manifest, rows, judged)]
     sheets.append(gain_sheet(manifest, split_by_coverage(judged)) if manifest.paired else None)
-    sheets += interval_sheets(manifest, judged)
+    sheets += [*interval_sheets(manifest, judged), *effect_sheets(manifest, columns)]
     return [sheet for sheet in sheets if sheet is not None]
 
 
@@ -261,12 +262,4 @@ def gain_sheet(manifest: Manifest, columns: Sequence[Column]) -> Sheet | None:
 
 def seed_gains(base: Column, column: Column) -> Array:
     """Return both parts of the gain (ranking, classifier) for each common seed; a run without an error has no AUROC."""
-    by_seed = {record.seed: ranking_of(record, base) for record in base.records}
-    pairs = [(by_seed.get(record.seed), ranking_of(record, column)) for record in column.records]
-    return np.array([split_gain(*ours, *theirs) for ours, theirs in pairs if ours and theirs])
-
-
-def ranking_of(record: Record, column: Column) -> tuple[float, float] | None:
-    """Return AUROC and accuracy of a run."""
-    auroc, accuracy = record.score(column.score).auroc, record.measures.classifier.accuracy
-    return None if auroc is None or accuracy is None else (auroc, accuracy)
+    return np.array(list(gains_by_seed(base, column).values()))

@@ -53,6 +53,12 @@ def manifest_of(methods: tuple[str, ...] = METHODS, **extra: Any) -> Manifest:
     return replace(MANIFEST, **{"entries": entries, "baseline": "Plain", **extra})
 
 
+def crossed() -> Manifest:
+    """The methods as levels of a factor, so that every figure of a task can be drawn."""
+    entries = tuple(replace(each, base="Base", levels=(each.label,)) for each in manifest_of().entries)
+    return manifest_of(entries=entries, factors=(("kind", METHODS),))
+
+
 def with_seeds(*seeds: int) -> Manifest:
     return manifest_of(entries=tuple(replace(entry, seeds=seeds) for entry in manifest_of().entries))
 
@@ -98,11 +104,11 @@ def column(name: str, **extra: Any) -> Column:
 
 
 def test_every_figure_is_written_with_the_same_bytes_whatever_the_users_settings(store: Store) -> None:
-    before = written(write_task_figures(manifest_of(), store))
+    before = written(write_task_figures(crossed(), store))
     assert before.keys() == names(store) == {f"toy-{name}.{end}" for name in OF_A_TASK for end in ("png", "pdf")}
     assert all(content[:4] in (b"\x89PNG", b"%PDF") and len(content) > 3000 for content in before.values())
     with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
-        after = written(write_task_figures(manifest_of(), store))
+        after = written(write_task_figures(crossed(), store))
         assert matplotlib.rcParams["font.size"] == 20
     assert before == after
     assert not [name for name, content in after.items() if b"Matplotlib" in content or b"CreationDate" in content]
@@ -296,7 +302,7 @@ def test_a_score_changes_the_line_and_a_plugin_has_a_colour_of_its_name() -> Non
 
 
 def test_plain_figures_have_no_footer_but_return_it(store: Store) -> None:
-    with_footer, without = (load_runs(manifest_of(), store, plain=plain) for plain in (False, True))
+    with_footer, without = (load_runs(crossed(), store, plain=plain) for plain in (False, True))
     for name, draw in OF_A_TASK.items():
         assert draw(with_footer).texts, name
         assert "toy_data: " not in " ".join(text.get_text() for text in draw(without).texts), name

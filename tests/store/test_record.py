@@ -28,11 +28,13 @@ FULL = Record(
                Imported("a-0.npz", "0" * 64, "logits", True)),
     MadeBy({"aurc": "1"}, {"SR": "2"}),
 )  # fmt: skip
-ENTRY = ManifestEntry("Ours", "ours", "0123", (0, 1), "c0de", 90.0, 3, "why", {"weight": [0.5, 1.0]}, True, True)
+ENTRY = ManifestEntry(
+    "Ours", "ours", "0123", (0, 1), "c0de", 90.0, 3, "why", {"weight": [0.5, 1.0]}, True, True, "Base", ("on", "none"),
+)  # fmt: skip
 SHOWN = Manifest(
     "toy", "toy", "Toy", (100.0, 90.0), "Ours", "SR", "2.9", (ENTRY,), {"epochs": 3}, "paired", "row", "percentile",
     ("margin",), ("Ours",), (("Ours",),), ("markers",), 1, 3, True, True, "all", "part of it", "t1", {"Ours": 5},
-    {"Ours": "other"},
+    {"Ours": "other"}, (("first", ("on", "none")), ("second", ("a", "b", "none"))),
     (replace(ENTRY, job="4567"),),
 )  # fmt: skip
 
@@ -64,6 +66,15 @@ def test_every_field_of_a_manifest_is_kept() -> None:
     assert left_out == {"modified"}
     assert read_manifest(through_json(plain_manifest(SHOWN)), "here") == SHOWN
     assert "modified" not in plain_manifest(replace(SHOWN, modified="in words"))
+
+
+def test_a_manifest_without_factors_has_none_of_their_keys() -> None:
+    """Its file is equal to the byte to one of before there were factors."""
+    entry = replace(ENTRY, base="", levels=())
+    plain = plain_manifest(replace(SHOWN, factors=(), entries=(entry,), earlier=(entry,)))
+    assert "factors" not in plain
+    assert not any({"base", "levels"} & each.keys() for each in (*plain["entries"], *plain["earlier"]))
+    assert read_manifest(through_json(plain), "here").entries == (entry,)
 
 
 def test_settings_that_nobody_asked_for_stay() -> None:
