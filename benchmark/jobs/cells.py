@@ -71,7 +71,7 @@ def crossed(labels: Iterable[str], factors: Sequence[Levels]) -> list[Cell]:
 
 
 def read_factors(texts: Iterable[str]) -> list[Levels]:
-    """Return the factors of a grid, each from a text such as `swa|none`."""
+    """Return the factors of a grid, each from a text such as `swa|none`; the level without comes first."""
     factors: list[Levels] = []
     for text in texts:
         names = [name.strip() for name in text.split("|")]
@@ -82,7 +82,7 @@ def read_factors(texts: Iterable[str]) -> list[Levels]:
                 f"--with '{text}': expected two or more different levels of one ingredient, e.g. \"swa|none\" or "
                 '"swa|ema|none"; another ingredient is another text'
             )
-        factors.append(levels)
+        factors.append(sorted(levels, key=lambda level: level is not None))
     names_of = [name_of_factor(levels) for levels in factors]
     if doubled := next((name for name in names_of if names_of.count(name) > 1), ""):
         raise UserError(f"--with: the factor {doubled} is named twice; write all its levels in one text")

@@ -83,14 +83,17 @@ def manifest_of(suite: Suite) -> Manifest:
         entries=tuple(map(entry_of_manifest, suite.entries)),
         standard=recipe_of(suite.standard or suite.task),
         remark=suite.remark,
+        factors=suite.factors,
     )
     return suite.settings.applied_to(manifest)
 
 
 def shown_label(label: str, entries: Iterable[Entry]) -> str:
     """Return the label of the column that a task's own label means: with the ingredients that all its runs have."""
-    labels = [(entry.label, entry.base or entry.label) for entry in entries]
-    return next((shown for shown, base in labels if base == label), label)
+    entries = list(entries)
+    if label in [entry.label for entry in entries]:
+        return label
+    return next((entry.label for entry in entries if entry.base == label), label)
 
 
 def entry_of_manifest(entry: Entry) -> ManifestEntry:
@@ -105,5 +108,7 @@ def entry_of_manifest(entry: Entry) -> ManifestEntry:
         coverage=entry.coverage,
         epoch=entry.epoch,
         reason=entry.reason,
+        base=entry.base if entry.levels else "",
+        levels=entry.levels,
         modified={name: identity(values) for name, values in entry.modified.items()},
     )
