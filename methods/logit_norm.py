@@ -11,7 +11,8 @@ from benchmark.interface import Batch, Method, Positive, Progress, Step, accurac
 
 def direction(logits: Tensor) -> Tensor:
     """Return z/(‖z‖₂ + 1e-7)."""
-    return logits / (torch.linalg.vector_norm(logits, dim=1, keepdim=True) + 1e-7)
+    norm: Tensor = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
+    return logits / (norm + 1e-7)
 
 
 class LogitNorm(Method):

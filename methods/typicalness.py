@@ -88,7 +88,7 @@ class TypicalnessAware(Method):
         longest: Positive = 100.0
         """T_max, that of the least typical."""
         queue_size: Annotated[int, Within(1, 10**6, "every image is compared with all of it")] = 30_000
-        """Rightly classified images to compare with; the public CIFAR-100 setting."""
+        """Right predictions to compare with, at most as many as there are images; the public CIFAR-100 setting."""
         start: Annotated[float, Within(0, 1)] = 0.05
         """The share of the epochs before distances count."""
 
@@ -97,7 +97,7 @@ class TypicalnessAware(Method):
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)
-        self.queue = FeatureQueue(config.queue_size, 2)
+        self.queue = FeatureQueue(min(config.queue_size, task.num_train), 2)
         self.terms, self.loss = FORMS[config.form]
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
