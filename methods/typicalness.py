@@ -69,10 +69,8 @@ FORMS = {"paper": (paper_terms, tal_loss), "released": (released_terms, released
 
 
 class TypicalnessAware(Method):
-    """τ = 1 trains the direction of the logits alone, as LogitNorm does with 1/T for its temperature.
-
-    All images are typical in the first epochs, as in public code, and as long as the queue is empty.
-    """
+    """τ = 1 trains the direction of the logits alone, as LogitNorm with temperature 1/T. So it is for all images in the
+    first epochs, as in public code, and as long as the queue is empty."""
 
     title = "typicalness-aware learning: cross-entropy or its normed form by how usual the features are"
     reference = "Liu et al., NeurIPS 2024"
@@ -104,10 +102,9 @@ class TypicalnessAware(Method):
         logits, features = self.network(batch.images)
         found = statistics(features.detach().to(self.queue.features.dtype))
         predicted = logits.detach().argmax(1)
-        right = predicted == batch.labels
-        started = progress.epoch >= int(self.config.start * progress.num_epochs)
-        tau = typicalness(nearest(found, self.queue) if started else torch.zeros_like(found[:, 0]))
-        tau, scale = self.terms(tau, right, (self.config.shortest, self.config.longest))
+        counts = float(progress.epoch >= int(self.config.start * progress.num_epochs))
+        tau = typicalness(counts * nearest(found, self.queue))
+        tau, scale = self.terms(tau, predicted == batch.labels, (self.config.shortest, self.config.longest))
         loss = self.loss(logits, batch.labels, tau, scale).mean()
         logs = {"accuracy": accuracy(logits, batch.labels), "typicalness": tau.mean()}
         return Step(loss, carry=(found, predicted), logs=logs)
