@@ -169,7 +169,7 @@ def printed_method(tmp_path: Path) -> Path:
     block = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
     assert block
     assert len(block[1].splitlines()) <= 45, "about 40 lines"
-    plugin = tmp_path / "label_smoothing.py"
+    plugin = tmp_path / "confidence_penalty.py"
     plugin.write_text(block[1])
     return plugin
 
@@ -180,17 +180,18 @@ def test_the_loss_of_the_contributing_guide(tmp_path: Path) -> None:
     from tests.fixtures import F6_LABELS, F6_LOGITS
 
     names = runpy.run_path(str(printed_method(tmp_path)))
-    losses = names["smoothed_cross_entropy"](torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS), 0.1)
-    assert losses.mean().item() == pytest.approx(0.78688873, abs=1e-8)
+    losses = names["penalised_cross_entropy"](torch.tensor(F6_LOGITS), torch.tensor(F6_LABELS), 0.1)
+    entropies = [0.62158460, 1.09528727, 0.57717555, 0.83239558, 0.43713601, 0.95280756]
+    assert losses.mean().item() == pytest.approx(0.70077762 - 0.1 * sum(entropies) / 6, abs=2e-8)
 
 
 def test_the_method_of_the_contributing_guide_works_as_printed(tiny: Path, tmp_path: Path) -> None:
     from tests.conftest import run_all
 
     plugin = printed_method(tmp_path)
-    result = run_all("--plugin", plugin, "--methods", "sr", "label-smoothing", "--datasets", tiny, "--seeds", 1,
+    result = run_all("--plugin", plugin, "--methods", "sr", "confidence-penalty", "--datasets", tiny, "--seeds", 1,
                      "--results", tmp_path / "r")  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert "Label smoothing" in result.stdout
+    assert "Confidence penalty" in result.stdout
     examined = run_all("check", plugin)
     assert examined.returncode == 0, examined.stdout

@@ -12,7 +12,7 @@ SAME_CODE: dict[str, str] = {
     "41251f343ab9": "077147090795",
     "305ceb4d17f2": "87b7a05fabff",
     "cd2025bffcbd": "1edc707dbcd7",
-    "aa77ba7c76ec": "828e5c879508",
+    "3a410536b988": "828e5c879508",
     "a5fde570fcb1": "6a7b5752ffe7",
     "87ed613914f7": "3846152a35f0",
     "8bc0f971f745": "452a7ccb6c59",

@@ -99,6 +99,10 @@ def abstention(run: FinishedRun) -> Confidence:
     return scores.abstention(logits_of(run.test), run.test.prediction.aux["abstain"])
 
 
+def disagreement(run: FinishedRun) -> Confidence:
+    return scores.disagreement(logits_of(run.test), run.test.prediction.aux["disagreement"])
+
+
 def pnorm(run: FinishedRun) -> Confidence:
     """Return the p-norm score with the lowest AURC on validation images; softmax response unless one is better."""
     logits = logits_of(run.validation)
@@ -127,6 +131,7 @@ POST_HOC: dict[str, Score] = {
     "pNorm": pnorm,
     "kNN": lambda run: scores.nearest_neighbour(*features(run)),
     "Mahalanobis": lambda run: scores.mahalanobis(*features(run), run.train.labels),
+    "cosine logit": of_logits(scores.cosine_logit, constant_counts=True),
 }
 """Scores that any run can be read with, also long after its training."""
 OWN: dict[str, Score] = {
@@ -135,6 +140,7 @@ OWN: dict[str, Score] = {
     "variance": minus_output("variance"),
     "learnt uncertainty": minus_output("uncertainty"),
     "mutual information": minus_output("mutual information"),
+    "disagreement": disagreement,
 }
 """Scores made of outputs that only some methods have."""
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import expit, log_softmax, logsumexp
 
 from benchmark.measure.metrics import by_rows
 from benchmark.measure.prediction import CONFIDENCE, Floats, Stored
 
 Confidence = NDArray[np.float64]
+TIE_BREAK = 1e-6
+"""How much a softmax response counts beside a disagreement, whose values lie further apart."""
 
 
 def softmax_response(logits: Floats) -> Confidence:
@@ -61,6 +63,22 @@ def negative_entropy(logits: Floats) -> Confidence:
 
 def max_logit(logits: Floats) -> Confidence:
     return np.asarray(np.asarray(logits, np.float64).max(axis=1))
+
+
+def cosine_logit(logits: Floats) -> Confidence:
+    """Return max_k u_k/‖u‖₂, the cosine between the logits and the axis of the predicted class; 0 where all are 0."""
+    u = np.asarray(logits, np.float64)
+    norm = np.linalg.norm(u, axis=1)
+    return np.asarray(np.divide(u.max(axis=1), norm, out=np.zeros_like(norm), where=norm > 0))
+
+
+def disagreement(logits: Floats, doubt: Floats) -> Confidence:
+    """Return −(s + ε(1 − r)): ranked by s, of which many are exactly 0, and among equal s by the softmax response r.
+
+    ε = 1e-6 is less than any two values of s differ by, and 1 − r does not round to 0. Unlike a rank, the sum says
+    the same of an image whatever the others are.
+    """
+    return np.asarray(-(np.asarray(doubt, np.float64) + TIE_BREAK * expit(-softmax_response(logits))))
 
 
 def energy(logits: Floats) -> Confidence:
@@ -125,4 +143,6 @@ TITLES = {
     "pNorm": "largest centred logit over the logits' p-norm; p by validation AURC, SR if none is better",
     "kNN": "closeness to the 50th nearest training feature (needs --keep-features)",
     "Mahalanobis": "closeness to the nearest class mean of the training features (needs --keep-features)",
+    "cosine logit": "the largest logit over the norm of the logits",
+    "disagreement": "minus the weighted disagreement of earlier states of the network with its last; equal ones by SR",
 }

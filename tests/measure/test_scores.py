@@ -13,6 +13,8 @@ from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.scores import (
     abstention,
     as_public_codes,
+    cosine_logit,
+    disagreement,
     doctor,
     energy,
     mahalanobis,
@@ -48,6 +50,26 @@ def test_abstention_does_not_saturate_at_either_end() -> None:
     logits = np.zeros((6, 3))
     head = np.array([300.0, 100.0, 40.0, -40.0, -100.0, -1000.0])
     assert (np.diff(abstention(logits, head)) > 0).all()
+
+
+def test_the_cosine_logit_is_the_pnorm_without_a_centre_and_has_no_length() -> None:
+    norms = [sum(u * u for u in row) ** 0.5 for row in F6_LOGITS.tolist()]
+    expected = [max(row) / norm for row, norm in zip(F6_LOGITS.tolist(), norms, strict=True)]
+    assert cosine_logit(F6_LOGITS).tolist() == pytest.approx(expected)
+    assert cosine_logit(50 * F6_LOGITS).tolist() == pytest.approx(expected)
+    centred = F6_LOGITS - F6_LOGITS.mean(axis=1, keepdims=True)
+    assert cosine_logit(centred).tolist() == pytest.approx(max_logit_pnorm(F6_LOGITS, 2).tolist())
+    assert cosine_logit(np.zeros((2, 3))).tolist() == [0, 0]
+    assert cosine_logit(np.array([[-1.0, -2.0]]))[0] < 0
+
+
+def test_a_disagreement_comes_before_the_softmax_response_at_any_gap() -> None:
+    gaps = np.array([[float(gap), 0.0, 0.0] for gap in (0.1, 20, 50, 200, 600)])
+    never = disagreement(gaps, np.zeros(5))
+    assert (np.diff(never) > 0).all()
+    late = disagreement(gaps, np.full(5, 2e-6))
+    assert late.max() < never.min()
+    assert (np.diff(late)[:2] > 0).all()
 
 
 def test_oracles_of_the_post_hoc_scores() -> None:

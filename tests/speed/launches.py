@@ -43,6 +43,12 @@ MOST = {
     "SAT+EM": 215,
     "Soft AvUC": 261,
     "Soft ECE": 235,
+    "CRL": 206,
+    "LogitNorm": 186,
+    "TAL": 241,
+    "TAL released": 248,
+    "AURC loss": 183,
+    "Label smoothing": 185,
 }
 """Operators by label. Before uploads were one parcel, optimisers fused and batches not counted: SR 186, SAT+EM 240,
 CCL-SC 423."""

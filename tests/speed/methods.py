@@ -34,6 +34,8 @@ REST = {
     "SelectiveNet": "the selection head and the auxiliary classifier",
     "MMCE": "a B×B kernel",
     "AUCOC": "B×B normal integrals in float64",
+    "TAL": "distances of the batch to a queue of pairs of numbers (passes over B×Q)",
+    "TAL released": "distances of the batch to a queue of pairs of numbers (passes over B×Q)",
 }
 CONTRASTIVE = "masks and log-sums (passes over B×K), averaging of the keys where they move"
 PROGRESS = Progress(0, 2, 1, 100)
@@ -56,16 +58,16 @@ class Runner:
         self.seconds.append(time.perf_counter() - started)
 
     def count_passes(self) -> None:
-        """Forward passes of a step, through the network and copies of it."""
+        """Forward passes of a step, through the body of the network and of copies of it: heads may be read apart."""
 
-        def counted(module: object, inputs: object, output: tuple[Tensor, Tensor]) -> None:
+        def counted(module: object, inputs: object, output: Tensor) -> None:
             if torch.is_grad_enabled():
                 self.with_gradient += 1
             else:
                 self.without += 1
 
         networks = [module for module in self.method.modules() if isinstance(module, Network)]
-        hooks = [network.register_forward_hook(counted) for network in networks]
+        hooks = [network.body.register_forward_hook(counted) for network in networks]
         self.step()
         for hook in hooks:
             hook.remove()

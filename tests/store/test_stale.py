@@ -160,7 +160,7 @@ def test_a_shared_part_counts_for_those_that_import_it(tmp_path: Path, monkeypat
     with (folder / "_queues.py").open("a") as file:
         file.write("\nCHANGED = True\n")
     changed = {name for name, value in hashes().items() if value != before[name]}
-    assert changed == {"ccl_sc", "ccl_sc_sat_em"}
+    assert changed == {"ccl_sc", "ccl_sc_sat_em", "typicalness"}
 
 
 def test_where_code_lies_does_not_count() -> None:
