@@ -4,7 +4,7 @@ from benchmark.interface import Recipe
 
 
 class FlatMinima(Recipe):
-    """SAM and SWA with the published constants; epochs and schedule are the task's.
+    """SAM and SWA with the published constants, most of which are the defaults; epochs and schedule are the task's.
 
     The paper trains 200 epochs at 0.1 along a cosine, and from epoch 121 on at 0.05 with an average after each.
     """
@@ -13,7 +13,7 @@ class FlatMinima(Recipe):
     reference = "Zhu et al., ECCV 2022"
     labels = {"FMFP": {}}
     of = "SR"
-    changes = {"optimizer": {"sharpness": "sam", "rho": 0.05}, "averaging": {"name": "swa", "start": 0.6, "rate": 0.5}}
+    changes = {"optimizer": {"sharpness": "sam"}, "averaging": {"name": "swa", "rate": 0.5}}
 
 
 METHOD = FlatMinima
