@@ -4,7 +4,7 @@ from benchmark.interface import Recipe
 
 
 class Sure(Recipe):
-    """The published constants of CIFAR-100; on CIFAR-10 the paper halves both weights for VGG.
+    """The published constants of CIFAR-100, most of which are the defaults; on CIFAR-10 the paper halves both weights.
 
     Its second pass draws new partners for the mixed images; here both passes see the same batch.
     """
@@ -16,10 +16,10 @@ class Sure(Recipe):
     labels = {"SURE": {}}
     of = "CRL"
     changes = {
-        "mixing": {"name": "regmixup", "alpha": 10.0, "weight": 1.0},
-        "network": {"classifier": "cosine", "cosine_scale": 8.0},
-        "optimizer": {"sharpness": "sam", "rho": 0.05},
-        "averaging": {"name": "swa", "start": 0.6, "rate": 0.5},
+        "mixing": {"name": "regmixup"},
+        "network": {"classifier": "cosine"},
+        "optimizer": {"sharpness": "sam"},
+        "averaging": {"name": "swa", "rate": 0.5},
     }
 
 

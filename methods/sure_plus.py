@@ -10,11 +10,7 @@ class SurePlus(Recipe):
     reference = "SURE+, 2026"
     labels = {"SURE+": {}}
     of = "SR"
-    changes = {
-        "mixing": {"name": "regmixup", "alpha": 10.0},
-        "optimizer": {"sharpness": "f-sam", "rho": 0.2, "sigma": 1.0, "smoothing": 0.8},
-        "averaging": {"name": "ema", "decay": 0.9998, "ramp": 2000},
-    }
+    changes = {"mixing": {"name": "regmixup"}, "optimizer": {"sharpness": "f-sam"}, "averaging": {"name": "ema"}}
 
 
 METHOD = SurePlus
