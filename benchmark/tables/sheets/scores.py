@@ -79,9 +79,9 @@ def caption(manifest: Manifest) -> str:
         f"Every score on {manifest.title}: mean AURC ×10³ over the seeds of each method read with each score, * the "
         "best score of a method on these test images, of those that all its runs have: no way to choose one. "
         f"Lower/equal/higher than {PLAIN}: in how many runs of all methods the AURC is lower, equal or higher than by "
-        f"{PLAIN} of the same run. p: of the two-sided exact sign test over seeds, each with the mean difference of its runs, "
-        f"no correction; it takes {seeds_needed('paired')} seeds to fall below {LEVEL:g}, and says nothing of other "
-        "test images."
+        f"{PLAIN} of the same run. p: of the two-sided exact sign test over seeds, each with the mean difference of "
+        f"its runs, no correction; it takes {seeds_needed('paired')} seeds to fall below {LEVEL:g}, and says nothing "
+        "of other test images."
     )
 
 
