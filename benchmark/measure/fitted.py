@@ -113,7 +113,7 @@ def sirc(logits: Floats, second: Floats, train_second: Floats) -> Confidence:
 
     With the log-odds s of SR, −ln(1 − S₁) = ln(1 + eˢ): it does not saturate.
     """
-    spread = max(float(np.std(train_second)), np.finfo(np.float32).tiny)
+    spread = max(float(np.std(train_second)), float(np.finfo(np.float32).tiny))
     start, slope = float(np.mean(train_second)) - 3 * spread, 1 / spread
     odds = by_rows(softmax_response, logits)
     return np.asarray(np.logaddexp(0, odds) - np.logaddexp(0, -slope * (np.asarray(second, np.float64) - start)))

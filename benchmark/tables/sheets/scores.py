@@ -34,13 +34,13 @@ class Against:
     def p(self) -> float:
         """Return p of the sign test over seeds, the runs of a seed taken together by their mean difference."""
         seeds = sorted({seed for _, seed in self.differences})
-        means = [np.mean([d for (_, each), d in self.differences.items() if each == seed]) for seed in seeds]
+        means = [float(np.mean([d for (_, each), d in self.differences.items() if each == seed])) for seed in seeds]
         lower, _, higher = counts_of(means)
         return sign_test_p(lower, higher)
 
 
-def counts_of(differences: Sequence[float | np.floating[Any]]) -> tuple[int, int, int]:
-    signs = np.sign(np.round(differences, NOISE_DECIMALS))
+def counts_of(differences: Sequence[float]) -> tuple[int, int, int]:
+    signs = np.sign(np.round(np.array(differences, np.float64), NOISE_DECIMALS))
     return int((signs < 0).sum()), int((signs == 0).sum()), int((signs > 0).sum())
 
 
