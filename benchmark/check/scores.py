@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from benchmark.check.findings import Check, Finding, make_checks, require
 from benchmark.measure.catalogue import Score
 from benchmark.measure.metrics import failure_auroc
-from benchmark.measure.prediction import Evidence, Floats, Prediction
+from benchmark.measure.prediction import Classifier, Evidence, Floats, Prediction
 from benchmark.measure.scores import Confidence, softmax_response
 
 NUM_CLASSES, NUM_FEATURES = 5, 8
@@ -36,6 +36,7 @@ class MadeUpRun:
     test: Evidence
     validation: Evidence
     train: Evidence
+    classifier: Classifier
 
 
 def made_up_run(rows: Rows | None = None) -> MadeUpRun:
@@ -43,7 +44,8 @@ def made_up_run(rows: Rows | None = None) -> MadeUpRun:
     splits = {name: made_up_split(name, size) for name, size in SIZES.items()}
     if rows is not None:
         splits["test"] = part_of(splits["test"], rows)
-    return MadeUpRun(**splits)
+    weight = np.random.default_rng(0).normal(size=(NUM_CLASSES, NUM_FEATURES)).astype(np.float32)
+    return MadeUpRun(**splits, classifier=Classifier(frozen(weight), frozen(np.zeros(NUM_CLASSES, np.float32))))
 
 
 def made_up_split(name: str, size: int) -> Evidence:

@@ -139,7 +139,10 @@ def add_reference(parser: Arguments) -> None:
 
 
 def add_scores(parser: Arguments) -> None:
-    scores = "also rank the images of every method by these confidence scores (see: list); this needs no training"
+    scores = (
+        "also rank the images of every method by these confidence scores (see: list); this needs no training. "
+        "all: every score that a run can have, in a table of its own among the statistics"
+    )
     add_list(parser, "--scores", "SCORE", scores)
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
 from benchmark.imports.fields import KINDS, TEST, TRAIN, VAL, Arrays, named
-from benchmark.measure.catalogue import OWN, POST_HOC, Unavailable, confidence_of
-from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
+from benchmark.measure.catalogue import NO_CLASSIFIER, OWN, POST_HOC, Unavailable, confidence_of
+from benchmark.measure.prediction import CONFIDENCE, Classifier, Evidence, Prediction
 from benchmark.measure.scores import Confidence
 from benchmark.store.prediction_file import LOG_OF_ZERO, SMALLEST, logarithms
 
@@ -95,6 +95,10 @@ class ImportedParts:
     @property
     def train(self) -> Evidence:
         return self.part(TRAIN)
+
+    @property
+    def classifier(self) -> Classifier:
+        raise Unavailable(NO_CLASSIFIER)
 
     def part(self, name: str) -> Evidence:
         if name not in self.parts:

@@ -11,7 +11,8 @@ from benchmark.base.errors import UserError
 from benchmark.base.units import counted
 from benchmark.library.options import MeasureOptions
 from benchmark.library.registry import load_plugins
-from benchmark.library.settings import no_results, score_names
+from benchmark.library.settings import no_results
+from benchmark.measure.labels import each_score, match_scores
 from benchmark.store.measuring import renew_folder
 from benchmark.store.mirror import mirrored
 from benchmark.store.store import Store
@@ -47,7 +48,7 @@ class Measured:
 def measure_results(options: MeasureOptions) -> Measured:
     """Measure what runs of a folder lack or other code measured, with further scores if some are named; keep it."""
     load_plugins(options.plugin)
-    wanted = score_names(options.scores or ())
+    wanted = each_score(match_scores(options.scores or ()))
     kept = lost = 0
     lacking = Counter[tuple[str, str]]()
     with mirrored(options.results) as here:

@@ -1,7 +1,6 @@
 """Turn options into the values that the packages below take."""
 
 import os
-from collections.abc import Iterable
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -9,19 +8,14 @@ from benchmark.base.errors import UserError
 from benchmark.base.program import program
 from benchmark.data.cache import Folders
 from benchmark.library.options import CACHE_VARIABLE, DATA_VARIABLE, DataOptions, Options
-from benchmark.measure.labels import match_score
+from benchmark.measure.labels import match_scores
 from benchmark.store.manifest import TableSettings
 
 
 def asked_settings(options: Options) -> TableSettings:
     """Return the table settings that some options name. Refuse scores that not every method can be read with."""
     asked = TableSettings(**{field.name: getattr(options, field.name, None) for field in fields(TableSettings)})
-    return asked if asked.scores is None else replace(asked, scores=score_names(asked.scores))
-
-
-def score_names(wanted: Iterable[str]) -> tuple[str, ...]:
-    """Return the scores that are meant, of those that any method can be read with."""
-    return tuple(map(match_score, wanted))
+    return asked if asked.scores is None else replace(asked, scores=match_scores(asked.scores))
 
 
 def no_results(folder: Path) -> UserError:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmark.base import added
 from benchmark.base.added import Added
 from benchmark.base.errors import brief
-from benchmark.measure import scores
+from benchmark.measure import fitted, scores
 from benchmark.measure.metrics import aurc, by_rows
-from benchmark.measure.prediction import CONFIDENCE, Evidence, Floats, Stored
+from benchmark.measure.prediction import CONFIDENCE, Classifier, Evidence, Floats, Stored
 from benchmark.measure.scores import Confidence
 
 EXPONENTS = range(10)
@@ -24,6 +25,11 @@ NO_FEATURES = (
 )
 NO_LOGITS = "it needs logits or class probabilities, and the run was imported without"
 NO_CONSTANT = "it needs logits, and the run was imported with probabilities, which leave a constant of them open"
+NO_CLASSIFIER = (
+    "it needs the weights of the last layer, which a training on one device stores at its end if logits are these "
+    "weights times the features; older runs, imported ones, and means of several passes or networks have none"
+)
+ONE_KIND = "it needs right and wrong predictions among the validation images, and all of them are {}"
 NOT_KNOWN = "not known here; if it is in a file of your own, add --plugin FILE.py"
 
 
@@ -40,6 +46,8 @@ class FinishedRun(Protocol):
     def validation(self) -> Evidence: ...
     @property
     def train(self) -> Evidence: ...
+    @property
+    def classifier(self) -> Classifier: ...
 
 
 Score = Callable[[FinishedRun], Confidence]
@@ -58,6 +66,10 @@ class Predicted:
     @property
     def train(self) -> Evidence:
         raise Unavailable(NO_FEATURES)
+
+    @property
+    def classifier(self) -> Classifier:
+        raise Unavailable(NO_CLASSIFIER)
 
 
 def of_logits(score: Callable[[Floats], Confidence], *, constant_counts: bool = False) -> Score:
@@ -121,6 +133,56 @@ def features(run: FinishedRun) -> tuple[Floats, Floats]:
     return test, train
 
 
+def features_of(evidence: Evidence) -> Floats:
+    if evidence.prediction.features is None:
+        raise Unavailable(NO_FEATURES)
+    return evidence.prediction.features
+
+
+def validation_errors(run: FinishedRun) -> NDArray[np.bool_]:
+    """Return which validation images are predicted wrongly; raise Unavailable where all are, or none is."""
+    wrong = np.asarray(logits_of(run.validation).argmax(axis=1) != run.validation.labels)
+    if wrong.all() or not wrong.any():
+        raise Unavailable(ONE_KIND.format("wrong" if len(wrong) and wrong.all() else "right"))
+    return wrong
+
+
+def normalised_margin(run: FinishedRun) -> Confidence:
+    weight = run.classifier.weight
+    return np.asarray(by_rows(lambda u: scores.normalised_margin(u, weight), logits_of(run.test)), np.float64)
+
+
+def relative_uncertainty(run: FinishedRun) -> Confidence:
+    return fitted.relative_uncertainty(logits_of(run.test), logits_of(run.validation), validation_errors(run))
+
+
+def delta_nearest_neighbours(run: FinishedRun) -> Confidence:
+    test, known = features_of(run.test), features_of(run.validation)
+    return fitted.delta_nearest_neighbours(test, known, validation_errors(run))
+
+
+def delta_mahalanobis(run: FinishedRun) -> Confidence:
+    test, known = features_of(run.test), features_of(run.validation)
+    return fitted.delta_mahalanobis(test, known, run.validation.labels, validation_errors(run))
+
+
+def sirc(run: FinishedRun) -> Confidence:
+    second, train_second = map(fitted.feature_norm, features(run))
+    return fitted.sirc(logits_of(run.test), second, train_second)
+
+
+def virtual_logit(run: FinishedRun) -> Confidence:
+    (test, train), layer = features(run), run.classifier
+    return fitted.virtual_logit(logits_of(run.test), test, logits_of(run.train), train, layer.weight, layer.bias)
+
+
+def best_heated(run: FinishedRun) -> Confidence:
+    """Return SR at the temperature with the lowest AURC on validation images."""
+    known = logits_of(run.validation)
+    heat = fitted.best_temperature(known, known.argmax(axis=1) != run.validation.labels)
+    return fitted.heated_response(logits_of(run.test), heat)
+
+
 POST_HOC: dict[str, Score] = {
     "SR": softmax_response,
     "margin": of_logits(scores.margin),
@@ -132,6 +194,15 @@ POST_HOC: dict[str, Score] = {
     "kNN": lambda run: scores.nearest_neighbour(*features(run)),
     "Mahalanobis": lambda run: scores.mahalanobis(*features(run), run.train.labels),
     "cosine logit": of_logits(scores.cosine_logit, constant_counts=True),
+    "logit margin": of_logits(scores.logit_margin),
+    "normalised margin": normalised_margin,
+    "GEN": of_logits(scores.generalised_entropy),
+    "Rel-U": relative_uncertainty,
+    "delta kNN": delta_nearest_neighbours,
+    "delta Mahalanobis": delta_mahalanobis,
+    "SIRC": sirc,
+    "ViM": virtual_logit,
+    "temperature": best_heated,
 }
 """Scores that any run can be read with, also long after its training."""
 OWN: dict[str, Score] = {
@@ -171,6 +242,10 @@ class Unlabelled:
     @property
     def train(self) -> Evidence:
         return self.run.train
+
+    @property
+    def classifier(self) -> Classifier:
+        return self.run.classifier
 
 
 def all_titles() -> dict[str, str]:

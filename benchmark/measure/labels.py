@@ -1,16 +1,29 @@
 """Find the labels of methods and columns that people type, and name them in tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from benchmark.base import added
 from benchmark.base.errors import UserError
 from benchmark.base.names import canonical, match_name, unknown_name
 from benchmark.measure.catalogue import all_titles, any_run_scores
 
+EVERY_SCORE = "all"
+
 
 def name_at(label: str, coverage: float | None) -> str:
     """Return the label, with the coverage where the training is meant for one."""
     return label if coverage is None else f"{label}@{coverage:g}"
+
+
+def match_scores(wanted: Iterable[str]) -> tuple[str, ...]:
+    """Return the scores that are meant; `all` stays as it is, so that it includes those that are added later."""
+    names = tuple(wanted)
+    return (EVERY_SCORE,) if EVERY_SCORE in map(canonical, names) else tuple(map(match_score, names))
+
+
+def each_score(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of scores that were asked for, those of today in the place of `all`."""
+    return tuple(any_run_scores()) if EVERY_SCORE in names else tuple(names)
 
 
 def match_score(name: str) -> str:

@@ -30,6 +30,15 @@ CONFIDENCE = "confidence."
 
 
 @dataclass(frozen=True)
+class Classifier:
+    """The last layer of a network: its class logits are Wf + b, f the features."""
+
+    weight: Floats
+    """W, a row for each class."""
+    bias: Floats
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What is stored of a run on one split: prediction, labels, and the true posterior where it is known."""
 

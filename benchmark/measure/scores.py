@@ -55,6 +55,35 @@ def margin(logits: Floats) -> Confidence:
     return np.asarray(-np.logaddexp(logsumexp(log_p[:, :-1], axis=1), log_p[:, -2]))
 
 
+def logit_margin(logits: Floats) -> Confidence:
+    """Return u₍₁₎ − u₍₂₎ = log p₍₁₎/p₍₂₎. For more than two classes it ranks unlike p₍₁₎ − p₍₂₎."""
+    u = np.partition(np.asarray(logits, np.float64), -2, axis=1)
+    return np.asarray(u[:, -1] - u[:, -2])
+
+
+def normalised_margin(logits: Floats, weight: Floats) -> Confidence:
+    """Return min_{j≠ŷ} (u_ŷ/‖w_ŷ‖ − u_j/‖w_j‖), ŷ = argmax u: the gap of the class that the classifier says.
+
+    It is below zero where another class is ahead after the division. To take that one would score another classifier.
+    """
+    u = np.asarray(logits, np.float64)
+    own = u.argmax(axis=1)[:, None]
+    lengths = np.linalg.norm(np.asarray(weight, np.float64), axis=1)
+    distances = u / np.maximum(lengths, np.finfo(np.float64).tiny)
+    others = distances.copy()
+    np.put_along_axis(others, own, -np.inf, axis=1)
+    return np.asarray(np.take_along_axis(distances, own, axis=1)[:, 0] - others.max(axis=1))
+
+
+def generalised_entropy(logits: Floats, gamma: float = 0.1, most: int = 100) -> Confidence:
+    """Return GEN = −Σ p^γ (1−p)^γ over the `most` largest p; of the largest, 1 − p is the sum of the others."""
+    log_p = np.sort(log_softmax(np.asarray(logits, np.float64), axis=1), axis=1)
+    rest = logsumexp(log_p[:, :-1], axis=1, keepdims=True)
+    largest = log_p[:, -most:]
+    log_rest = np.concatenate([np.log1p(-np.exp(largest[:, :-1])), rest], axis=1)
+    return np.asarray(-np.exp(gamma * (largest + log_rest)).sum(axis=1))
+
+
 def negative_entropy(logits: Floats) -> Confidence:
     """Return Σ_j p_j log p_j."""
     log_p = log_softmax(np.asarray(logits, np.float64), axis=1)
@@ -145,4 +174,13 @@ TITLES = {
     "Mahalanobis": "closeness to the nearest class mean of the training features (needs --keep-features)",
     "cosine logit": "the largest logit over the norm of the logits",
     "disagreement": "minus the weighted disagreement of earlier states of the network with its last; equal ones by SR",
+    "logit margin": "difference of the two largest logits",
+    "normalised margin": "difference of the predicted class's logit and the next, each over the norm of its weights",
+    "GEN": "minus the sum of p^0.1 (1−p)^0.1 over the 100 largest probabilities",
+    "Rel-U": "−pᵀDp, D from which classes go together in wrong and in right validation images",
+    "delta kNN": "nearer to right than to wrong validation features, 25 neighbours each (needs --keep-features)",
+    "delta Mahalanobis": "nearer to class means of right than of wrong validation features (needs --keep-features)",
+    "SIRC": "softmax response, less where the norm of the features is small (needs --keep-features)",
+    "ViM": "log-sum-exp of the logits minus the norm of what leaves the features' subspace (needs --keep-features)",
+    "temperature": "softmax response at the temperature with the lowest validation AURC, SR if none is better",
 }

@@ -77,6 +77,12 @@ def two_sided(ways: Array, observed: int) -> float:
     return float(min(1.0, 2 * tail))
 
 
+def sign_test_p(lower: int, higher: int) -> float:
+    """Return the two-sided exact p of the sign test; nan without a difference."""
+    n = lower + higher
+    return two_sided(np.array([float(comb(n, k)) for k in range(n + 1)]), lower) if n else nan
+
+
 def signed_rank(a: Array, b: Array) -> Outcome:
     """Run Wilcoxon's signed-rank test on paired values."""
     differences = np.round(b - a, NOISE_DECIMALS)

@@ -13,7 +13,7 @@ from benchmark.base.source_code import hash_of
 from benchmark.measure.catalogue import ADDED
 
 FOLDER = Path(__file__).resolve().parent
-MODULES = ("metrics", "scores", "catalogue", "evaluate")
+MODULES = ("metrics", "scores", "fitted", "catalogue", "evaluate")
 """In which formulas and what they call are defined."""
 SAME_MEASURE: dict[str, str] = {
     "478dd57cd644": "c067dc8094e8",

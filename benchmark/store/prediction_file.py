@@ -1,4 +1,4 @@
-"""Define the file of a prediction: which arrays it has. One place knows their names."""
+"""Define the files of a prediction and of the last layer: which arrays they have. One place knows their names."""
 
 import io
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.measure.prediction import Evidence, Floats, Prediction
+from benchmark.measure.prediction import Classifier, Evidence, Floats, Prediction
 
 AUX, GROUP = "aux.", "group."
 """Begin the names of further outputs, and of columns that group the samples."""
@@ -19,8 +19,12 @@ LOG_OF_ZERO = float(np.log(SMALLEST))
 
 def packed(evidence: Evidence) -> memoryview:
     """Return the content of the file of a prediction: equal predictions give equal bytes."""
+    return npz(arrays_of(evidence))
+
+
+def npz(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays_of(evidence))  # type: ignore[arg-type]
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getbuffer()
 
 
@@ -49,11 +53,26 @@ def arrays_of(evidence: Evidence) -> Arrays:
 
 def unpacked(content: bytes | memoryview) -> Evidence:
     """Return the prediction in the content of a file. Nothing may write to its arrays: several scores read them."""
+    return evidence_in(read_only_arrays(content))
+
+
+def read_only_arrays(content: bytes | memoryview) -> Arrays:
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored}
     for array in arrays.values():
         array.setflags(write=False)
-    return evidence_in(arrays)
+    return arrays
+
+
+def packed_classifier(classifier: Classifier) -> memoryview:
+    """Return the content of the file of a last layer."""
+    return npz({"weight": classifier.weight, "bias": classifier.bias})
+
+
+def unpacked_classifier(content: bytes | memoryview) -> Classifier:
+    """Return the last layer in the content of a file."""
+    arrays = read_only_arrays(content)
+    return Classifier(arrays["weight"], arrays["bias"])
 
 
 def evidence_in(arrays: Mapping[str, NDArray[Any]]) -> Evidence:

@@ -26,9 +26,9 @@ from benchmark.base.files import (
     write_sealed,
 )
 from benchmark.base.names import is_plain
-from benchmark.measure.prediction import Evidence
+from benchmark.measure.prediction import Classifier, Evidence
 from benchmark.store.manifest import FOREIGN, Manifest, checked_names, plain_manifest, read_manifest
-from benchmark.store.prediction_file import packed, unpacked
+from benchmark.store.prediction_file import packed, packed_classifier, unpacked, unpacked_classifier
 from benchmark.store.record import Record, is_older_record, plain_record, read_record
 
 RECORD, HISTORY, ERROR, LOG = "record.json", "history.csv", "error.txt", "log.txt"
@@ -37,6 +37,8 @@ TRUNK = "-trunk"
 """The end of the name of the folder where a job leaves its snapshots."""
 STALE_RECORD = "record.json.stale"
 PREDICTION, PREDICTION_VAL, PREDICTION_TRAIN = "prediction.npz", "prediction-val.npz", "prediction-train.npz"
+CLASSIFIER = "classifier.npz"
+"""The last layer of the tested network."""
 
 
 def at_epoch(name: str, epoch: int) -> str:
@@ -174,12 +176,25 @@ class Store:
 
     def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
         """Write a prediction with its labels, and return the SHA-256 of the file."""
-        content = packed(evidence)
+        return self.write_checked(folder, name, packed(evidence))
+
+    def write_classifier(self, folder: Path, classifier: Classifier) -> str:
+        """Write the last layer of a network, and return the SHA-256 of the file."""
+        return self.write_checked(folder, CLASSIFIER, packed_classifier(classifier))
+
+    def write_checked(self, folder: Path, name: str, content: memoryview) -> str:
         write_atomically(self.root / folder / name, content)
         return hashlib.sha256(content).hexdigest()
 
     def read_prediction(self, folder: Path, name: str = PREDICTION, sha256: str | None = None) -> Evidence:
         """Return a prediction. Raise Damaged where its checksum is not this one, by default that of the record."""
+        return unpacked(self.read_array_file(folder, name, sha256))
+
+    def read_classifier(self, folder: Path, sha256: str | None = None) -> Classifier:
+        """Return the last layer of a network, checked as a prediction is."""
+        return unpacked_classifier(self.read_array_file(folder, CLASSIFIER, sha256))
+
+    def read_array_file(self, folder: Path, name: str, sha256: str | None) -> bytes:
         if sha256 is None and self.find(folder, name).exists():
             record = self.read_record(folder)
             sha256 = ((record and record.checksums) or {}).get(name)
@@ -189,7 +204,7 @@ class Store:
             raise Damaged(f"'{self.find(folder, name)}': {why}") from None
         if content is None:
             raise FileNotFoundError(f"{folder / name}: there is no such prediction")
-        return unpacked(content)
+        return content
 
     def read_checked(self, folder: Path, name: str, sha256: str | None) -> bytes | None:
         """Return the content of a file, or None without one: predictions may be removed to save room."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.measure.evaluate import ORACLE
-from benchmark.measure.labels import name_at
+from benchmark.measure.labels import EVERY_SCORE, each_score, name_at
 from benchmark.measure.measures import UNKNOWN_SCORE, ClassifierMeasures, Measures
 from benchmark.measure.metrics import split_gain
 from benchmark.store.manifest import Manifest, ManifestEntry
@@ -104,7 +104,10 @@ def find_column(name: str, columns: Sequence[Column]) -> Column:
 
 
 def entry_columns(entry: ManifestEntry, manifest: Manifest, store: Store) -> list[Column]:
-    """Return one column for each score of an entry's runs, also for the scores that the manifest adds."""
+    """Return one column for each score of an entry's runs, also for the scores that the manifest adds.
+
+    Where it adds every score, the columns stay the method's own: a sheet shows them all.
+    """
     records, diverged, damaged = [], [], []
     for seed in entry.seeds:
         folder = folder_of(manifest.task, entry.method, entry.job, seed)
@@ -115,7 +118,7 @@ def entry_columns(entry: ManifestEntry, manifest: Manifest, store: Store) -> lis
         elif record.diverged is not None:
             diverged.append(record)
         else:
-            record = up_to_date(record, folder, store, manifest.scores)
+            record = up_to_date(record, folder, store, each_score(manifest.scores))
             records.append(record if entry.epoch is None else replace(record, measures=record.at_epochs[entry.epoch]))
     column = Column(
         entry.label,
@@ -131,7 +134,8 @@ def entry_columns(entry: ManifestEntry, manifest: Manifest, store: Store) -> lis
         code=entry.code,
         modified=entry.modified,
     )
-    return split_by_score(column, manifest.scores) if records else [column]
+    added = () if EVERY_SCORE in manifest.scores else manifest.scores
+    return split_by_score(column, added) if records else [column]
 
 
 def split_by_score(column: Column, wanted: Sequence[str]) -> list[Column]:

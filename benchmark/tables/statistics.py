@@ -24,9 +24,10 @@ from benchmark.store.record import Record
 from benchmark.tables.build import average_ranks, complete_columns, fill, risk_rows, run_values, wins_ties_losses
 from benchmark.tables.columns import Column, gains_by_seed, split_by_coverage
 from benchmark.tables.effects.sheets import effect_sheets
-from benchmark.tables.interval_sheets import interval_sheets
 from benchmark.tables.markers import compared_keys, family_sizes, judge, reachable_p, run_tests
 from benchmark.tables.model import Cell, Cells, Row, Sheet
+from benchmark.tables.sheets.intervals import interval_sheets
+from benchmark.tables.sheets.scores import scores_sheet
 
 RESAMPLES = 2000
 EMPTY = Cell({}, 0, 0)
@@ -48,7 +49,7 @@ def build_statistics(manifest: Manifest, columns: Sequence[Column]) -> list[Shee
     cells = fill(rows, judged, manifest)
     names = [column.name for column in judged]
     others = [name for name in names if name != manifest.reference]
-    sheets: list[Sheet | None] = []
+    sheets: list[Sheet | None] = [scores_sheet(manifest, judged)]
     if others and len(others) < len(names) and not manifest.judged_by_images:
         sheets.append(corrected_sheet(manifest, rows, others, cells))
         sheets += pair_sheets(manifest, rows, others, cells) if manifest.paired else []

@@ -4,17 +4,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from benchmark.data.dataset import Split
 from benchmark.interface import Contestant, Method
 from benchmark.jobs.job import Job
 from benchmark.measure.evaluate import measure
 from benchmark.measure.measures import Measures
-from benchmark.measure.prediction import Evidence, Prediction, Stored
+from benchmark.measure.prediction import Classifier, Evidence, Prediction, Stored
 from benchmark.store.measuring import made_by_now
 from benchmark.store.record import Record
-from benchmark.store.store import PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
-from benchmark.train.trainer import Diverged, Trainer
+from benchmark.store.store import CLASSIFIER, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.train.trainer import Diverged, Trainer, network_of
+
+ROUNDING = 0.01
+"""What logits may differ by, as a share of the largest: products of the GPU have ten bits where TF32 is on."""
 
 
 def empty_record(job: Job) -> Record:
@@ -51,6 +56,7 @@ class Outputs:
         test = self.write(method, data.test, job.measured)
         if not job.max_steps:
             refuse_collapsed(test, job)
+            self.write_classifier(method)
         if not self.trainer.ranks.is_first:
             return record
         earlier = {epoch: self.measured_at(epoch, method) for epoch in self.epochs}
@@ -85,6 +91,37 @@ class Outputs:
         refuse_malformed(evidence, data.num_classes)
         self.checksums[name] = self.store.write_prediction(self.folder, name, evidence)
         return evidence
+
+    def write_classifier(self, method: Method) -> None:
+        """Write the last layer of the tested network, where it alone makes the logits of a training's features.
+
+        Several ranks, trials, and methods that take over another training leave none.
+        """
+        trainer, alone = self.trainer, self.trainer.ranks.size == 1
+        if alone and not trainer.job.held_out and type(method).starts_from is None:
+            size = trainer.job.task.eval_batch_size  # another shape would be compiled anew
+            layer = last_layer(method, next(trainer.data.eval_batches(trainer.data.test, size, [0])))
+            if layer is not None:
+                self.checksums[CLASSIFIER] = self.store.write_classifier(self.folder, layer)
+
+
+def last_layer(method: Method, images: Tensor) -> Classifier | None:
+    """Return the last layer; None where a method's logits of these images are not Wf + b, as with scaled cosines."""
+    head, num_classes = network_of(method).head, method.task.num_classes  # extra outputs are a layer of their own
+    if type(head) is not nn.Linear or head.out_features != num_classes:
+        return None
+    method.eval()
+    with torch.no_grad():
+        prediction = method.predict(images)
+    if prediction.features is None:
+        return None
+    bias = torch.zeros(num_classes) if head.bias is None else head.bias
+    weight, offset, features, logits = (
+        each.detach().float().cpu().numpy() for each in (head.weight, bias, prediction.features, prediction.logits)
+    )
+    if np.abs(features @ weight.T + offset - logits).max() > ROUNDING * np.abs(logits).max():
+        return None
+    return Classifier(weight, offset)
 
 
 def refuse_malformed(evidence: Evidence, num_classes: int) -> None:

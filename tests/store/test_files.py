@@ -90,6 +90,9 @@ def test_records_predictions_histories(results: Path) -> None:
     for path in results.rglob("prediction*.npz"):
         with np.load(path) as arrays:
             check("prediction.npz", dict.fromkeys(re.sub(r"^aux\..*", "aux.<name>", key) for key in arrays))
+    for path in results.rglob("classifier.npz"):
+        with np.load(path) as arrays:
+            check("classifier.npz", dict.fromkeys(arrays))
     for path in results.rglob("history.csv"):
         named = documented()["history.csv"]
         header = path.read_text().splitlines()[0].split(",")

@@ -174,8 +174,8 @@ def test_resumed_equals_unbroken_to_the_bit(
     run_job(job, broken, CPU, lambda values: epochs.append(values["epoch"]))
     assert epochs == list(range(stop_after, 4))
     files = sorted(p.name for p in (tmp_path / "whole" / job.folder).iterdir())
-    assert files == ["history.csv", "prediction-val.npz", "prediction.npz", "record.json"]
-    for name in files[:3]:
+    assert files == ["classifier.npz", "history.csv", "prediction-val.npz", "prediction.npz", "record.json"]
+    for name in files[:4]:
         assert (tmp_path / "whole" / job.folder / name).read_bytes() == (
             tmp_path / "broken" / job.folder / name
         ).read_bytes()
@@ -255,7 +255,7 @@ def test_a_crash_between_record_and_clean_up_leaves_nothing_for_good(
     context.store.tidy(job.folder)
     context.store.check_writable()
     names = sorted(path.name for path in (tmp_path / job.folder).iterdir())
-    assert names == ["history.csv", "prediction-val.npz", "prediction.npz", "record.json"]
+    assert names == ["classifier.npz", "history.csv", "prediction-val.npz", "prediction.npz", "record.json"]
 
 
 def test_a_loss_that_is_no_number_ends_the_job(tiny: Path, registry: Registry) -> None:

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmark.measure.labels import name_at
+from benchmark.measure.labels import EVERY_SCORE, each_score, name_at
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
 from benchmark.tables.columns import Column, split_by_coverage
@@ -30,10 +30,18 @@ def runs_csv(manifest: Manifest, columns: Sequence[Column]) -> str:
 def column_lines(manifest: Manifest, column: Column) -> Iterator[tuple[Any, ...]]:
     label = name_at(column.label, column.coverage)
     for record in column.records:
-        key = (manifest.task, record.method, label, column.score, record.seed)
-        yield from ((*key, measure, value) for measure, value in measured(record, column.score, manifest.coverages))
+        for score in (column.score, *sheet_scores(manifest, column, record)):
+            key = (manifest.task, record.method, label, score, record.seed)
+            yield from ((*key, measure, value) for measure, value in measured(record, score, manifest.coverages))
     for record in column.diverged if column.published else ():
         yield manifest.task, record.method, label, "", record.seed, "diverged", 1
+
+
+def sheet_scores(manifest: Manifest, column: Column, record: Record) -> list[str]:
+    """Return the scores of a run that have no columns, as all were asked for."""
+    if not column.published or EVERY_SCORE not in manifest.scores:
+        return []
+    return [name for name in each_score(manifest.scores) if name in record.measures.further]
 
 
 def measured(record: Record, score: str, coverages: Sequence[float]) -> Iterator[tuple[str, float]]:

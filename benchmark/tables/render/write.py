@@ -9,6 +9,7 @@ from benchmark.tables.assemble import Assembled
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.render import latex
 from benchmark.tables.render.runs_csv import runs_csv
+from benchmark.tables.sheets.scores import SCORES
 
 
 def write_tables(shown: Assembled, folder: Path) -> list[Path]:
@@ -39,4 +40,5 @@ def write_files(folder: Path, name: str, tables: Sequence[Table | Sheet]) -> lis
 def tables_text(shown: Assembled, width: int | None = None) -> str:
     """Return tables as text for a terminal of this width; whole for a file or another program."""
     end = f"Published and ours: {shown.companion[0].notes[0]}\n" if shown.companion else ""
-    return f"\n## {shown.title}\n\n{render.markdown(shown.tables, width)}\n{end}"
+    asked_for = [sheet for sheet in shown.statistics if sheet.name == SCORES]
+    return f"\n## {shown.title}\n\n{render.markdown([*shown.tables, *asked_for], width)}\n{end}"
