@@ -87,5 +87,5 @@ class Premade(DataSet):
 
     made: tuple[Batch, ...] = ()
 
-    def batches(self, *arguments: object) -> Iterator[Batch]:
+    def batches(self, *arguments: object, **named: object) -> Iterator[Batch]:
         return iter(self.made)
