@@ -49,7 +49,9 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
         "epochs_naive": sum(outlook.epochs(job).total + averaged_epochs(job, outlook) for job in missing),
         "averages": sum(averaged_epochs(job, outlook) > 0 for job in missing),
         "disk_bytes": prediction_bytes * len(outlook.states),
-        "checkpoint_bytes": 4 * weights * STATES_PER_CHECKPOINT,
+        "checkpoint_bytes": 4
+        * weights
+        * (STATES_PER_CHECKPOINT + 2 * max((len(job.averages) for job in to_run), default=0)),
         "snapshot_bytes": 4 * weights * STATES_PER_SNAPSHOT[task.optimizer.name] * snapshots,
         "network_parameters": weights,
         "device_hours": outlook.hours(to_run),

@@ -11,6 +11,7 @@ import torch
 
 from benchmark.base.files import say
 from benchmark.base.units import text_from_seconds, two_digits
+from benchmark.config.ingredients import ALL, NONE
 from benchmark.config.task import TaskConfig
 from benchmark.data.cache import Folders
 from benchmark.data.dataset import Split, batch_bounds, prepare
@@ -23,7 +24,7 @@ from benchmark.train.networks import build_network
 from benchmark.train.provenance import process_age
 from benchmark.train.run_job import prepare_device
 from benchmark.train.steps.step import take_step
-from benchmark.train.trainer import State, Trainer
+from benchmark.train.trainer import State, Trainer, network_of
 
 TIMED_FIELDS = (
     *("network", "own_parts", "augment", "optimizer", "batch_size", "threads"),
@@ -33,30 +34,37 @@ TIMED_FIELDS = (
 UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
 """At least TIMED_STEPS are timed; where these are fast, as many as take TIMED_SECONDS."""
 FEW_IMAGES = 8
+PER_STEP = ("warmup", "own")
+CONSTANTS = ("rho", "sigma", "smoothing", "statistics", "cosine_scale")
+"""Of ingredients; they cost nothing."""
 
 
 @dataclass
 class StepTimes:
     """Seconds by (job id, method file or "" for any, phase). Per step: `own`, and `warmup` for a shared warm-up phase.
 
-    Per job: `later` is its time outside epochs, `first` the same for a worker's first job, with the worker's start.
+    Steps that take several passes, as some ingredients make them, count as so many steps. Per job: `later` is its time
+    outside epochs, `first` the same for a worker's first job, with the worker's start.
     """
 
     seconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     cut_short: bool = False
     """Whether the user interrupted the measurement."""
 
-    def add(self, job_id: str, method: str, seconds: Mapping[str, float]) -> None:
+    def add(self, job_id: str, method: str, seconds: Mapping[str, float], passes: int = 1) -> None:
         for phase in {"warmup", "own", "first", "later"} & seconds.keys():
+            each = seconds[phase] / passes if phase in PER_STEP else seconds[phase]
             for name in (job_id, method, ""):
-                self.seconds.setdefault((name, phase), []).append(seconds[phase])
+                self.seconds.setdefault((name, phase), []).append(each)
 
     def of(self, job: Job, phase: str) -> float | None:
         """Return the seconds per step: of this job if known, else of its method, else of any method of the task."""
         names = [(job.id, phase), (job.method, phase)]
         if phase == "warmup" and job.trunk is not None:
             names += [(job.trunk.id, "own"), (job.trunk.method, "own"), ("", "warmup")]
-        return self.nearest([*names, ("", "own")])
+        found = self.nearest([*names, ("", "own")])
+        in_stage = job.stage_epochs and phase == "own"
+        return None if found is None else found * (1 if in_stage else passes_of(job.identity()))
 
     def outside(self, job: Job) -> float | None:
         """Return the seconds of a job outside its epochs, in a warm worker (one that has already run a job)."""
@@ -82,14 +90,23 @@ def known_step_times(jobs: Sequence[Job], store: Store, device: str) -> StepTime
     for record in store.records(jobs[0].task.name):
         for timed in (record.provenance.step_seconds, record.provenance.outside_seconds):
             if timed is not None and timed.device == device and timed_settings(record.identity) == wanted:
-                step_times.add(record.job, record.method, timed.seconds)
+                step_times.add(record.job, record.method, timed.seconds, passes_of(record.identity))
     return step_times
 
 
 def timed_settings(identity: Mapping[str, Any]) -> list[Any]:
-    """Return all settings that decide the time of a step."""
-    data = identity["data"]
-    return [data["source"], data.get("image_size"), *(identity.get(name) for name in TIMED_FIELDS)]
+    """Return all settings that decide the time of a pass."""
+    data, plain = identity["data"], dict(identity)
+    for table, choice in (each.field.split(".") for each in ALL if each.field.split(".")[0] in TIMED_FIELDS):
+        plain[table] = {name: value for name, value in plain[table].items() if name not in (choice, *CONSTANTS)}
+    return [data["source"], data.get("image_size"), *(plain.get(name) for name in TIMED_FIELDS)]
+
+
+def passes_of(identity: Mapping[str, Any]) -> int:
+    """Return how many forward and backward passes a step takes: two if sharpness-aware, twice as many with RegMixup."""
+    sharp = bool(identity["optimizer"].get("sharpness", NONE) != NONE)
+    beside = bool(identity.get("mixing", {}).get("name") == "regmixup")
+    return (1 + sharp) * (1 + beside)
 
 
 @dataclass(frozen=True)
@@ -116,18 +133,22 @@ def epochs_of(job: Job, store: Store, *, saved: int = 0) -> Epochs:
 
 def seconds_of(job: Job, epochs: Epochs, step_times: StepTimes, facts: Facts) -> float | None:
     """Return the seconds of a job that has a device for itself; None if its step time is not known."""
-    total, steps = step_times.outside(job) or 0.0, steps_per_epoch(job, facts)
+    total = step_times.outside(job) or 0.0
     for phase, count in vars(epochs).items():
-        seconds = step_times.of(job, phase)
+        seconds, steps = step_times.of(job, phase), steps_per_epoch(job, facts, phase)
         if count and seconds is None:
             return None
         total += count * steps * (seconds or 0.0)
     return total
 
 
-def steps_per_epoch(job: Job, facts: Facts) -> int:
+def steps_per_epoch(job: Job, facts: Facts, phase: str = "own") -> int:
+    """Return the number of batches of an epoch; a second stage may train on the validation images."""
     held_out = round(job.task.data.val * facts.num_train)
-    return len(batch_bounds(facts.num_train - held_out, job.task.batch_size))
+    on_validation = job.stage_epochs and phase == "own" and job.config.get("images") == "validation"
+    return len(
+        batch_bounds(held_out if on_validation and held_out else facts.num_train - held_out, job.task.batch_size)
+    )
 
 
 def measure_step_times(jobs: Sequence[Job], folders: Folders, methods: Methods, device: torch.device) -> StepTimes:
@@ -146,7 +167,7 @@ def measure_step_times(jobs: Sequence[Job], folders: Folders, methods: Methods, 
             say(f"interrupted: {index} of {len(kinds)} kinds of step are measured; the others get the median")
             step_times.cut_short = True
             break
-        step_times.add(job.id, job.method, seconds)
+        step_times.add(job.id, job.method, seconds, passes_of(job.identity()))
         epoch = text_from_seconds(steps * seconds["own"])
         say(f"{job.task.name} {job.label}: {two_digits(1000 * seconds['own'])} ms a step, {epoch} an epoch")
     return step_times
@@ -172,7 +193,8 @@ def measure_job(job: Job, folders: Folders, methods: Methods, device: torch.devi
     if job.warmup_epochs:
         if job.trunk is None:
             seconds["warmup"] = step_time(trainer, state)
-        state = trainer.branch(state)
+        state = trainer.begin_phase(network_of(state.method), warmup=False)
+        state.epoch = job.warmup_epochs
     seconds["own"] = step_time(trainer, state)
     splits = (trainer.data.test, trainer.data.val)
     seconds["later"] += sum(evaluation_time(trainer, state, split) for split in splits if split is not None)
@@ -218,12 +240,12 @@ def step_time(trainer: Trainer, state: State) -> float:
 def endless_steps(trainer: Trainer, state: State) -> Iterator[Step]:
     """Take a step each time; start the epoch again when its batches are used up."""
     task, seed = trainer.job.task, trainer.job.seed
-    num_steps = len(trainer.data.batch_sizes(task.batch_size))
+    sizes = trainer.data_at(state.epoch).batch_sizes(task.batch_size)
+    own = trainer.ranks.steps(state.method, seed, sizes, task.mixing)
     while True:
-        batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
-        for index, batch in enumerate(batches):
-            progress = Progress(state.epoch, task.epochs, index, num_steps)
-            yield take_step(state.method, state.optimizer, batch, seed, progress, state.scaler)
+        for index, batch in enumerate(trainer.batches(state.method, state.epoch)):
+            progress = Progress(state.epoch, task.epochs, index, len(sizes))
+            yield take_step(own, state.optimizer, batch, seed, progress, state.scaler, state.sharpness)
 
 
 def seconds_for(count: int, steps: Iterator[Step], device: torch.device) -> float:

@@ -19,8 +19,10 @@ from benchmark.forecast.step_times import (
     epochs_of,
     kinds_of,
     known_step_times,
+    passes_of,
     rough_step_times,
     seconds_of,
+    timed_settings,
 )
 from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
@@ -29,7 +31,7 @@ from benchmark.jobs.suite import Suite
 from benchmark.store.manifest import TableSettings
 from benchmark.store.store import RECORD, Store
 from methods import Registry
-from tests.conftest import pretend_gpus, run_here
+from tests.conftest import data_hash, pretend_gpus, run_here
 
 TASK = load_task("cifar100")
 FACTS = describe(TASK.data)
@@ -192,3 +194,20 @@ def test_days_and_hours_have_two_digits() -> None:
     assert device_hours(30.04) == "30 device-hours"
     assert device_hours(0.0123) == "0.74 device-minutes"
     assert text_from_seconds(7.84 * 86400) == "7.8 days"
+
+
+def test_steps_of_several_passes_are_forecast_from_plain_ones(tiny: Path) -> None:
+    """What a plain run took says what one with SAM, or with RegMixup too, will take; and the other way round."""
+    task = load_task(str(tiny))
+    sharp = load_task(str(tiny), ["optimizer.sharpness=sam", "mixing.name=regmixup", "network.classifier=cosine"])
+    (plain,) = plan(task, ["SR"], [0], Registry(), data_hash(task))
+    (mixed,) = plan(sharp, ["SR"], [0], Registry(), data_hash(sharp))
+    times, (job,), (other,) = StepTimes(), plain.jobs, mixed.jobs
+    assert timed_settings(job.identity()) == timed_settings(other.identity())
+    assert (passes_of(job.identity()), passes_of(other.identity())) == (1, 4)
+    times.add(job.id, job.method, {"own": 0.1}, passes_of(job.identity()))
+    assert times.of(other, "own") == pytest.approx(0.4)
+    times = StepTimes()
+    times.add(other.id, other.method, {"own": 0.4, "later": 2.0}, passes_of(other.identity()))
+    assert times.of(job, "own") == pytest.approx(0.1)
+    assert times.outside(job) == 2.0
