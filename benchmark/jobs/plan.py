@@ -171,7 +171,9 @@ class Planner:
 
     def averaged_job(self, label: str, trained: Job) -> Job:
         """Return the job that takes over the average of a training."""
-        needs = (replace(trained, label=trained.label.removesuffix(self.task.suffix) + self.task.trained.suffix),)
+        named = label.endswith(self.task.suffix)  # trials of a search are called otherwise
+        plain = label.removesuffix(self.task.suffix) + self.task.trained.suffix if named else label
+        needs = (replace(trained, label=plain),)
         return replace(trained, task=self.task, label=label, needs=needs, takes_over=True, warmup_epochs=0, trunk=None)
 
     def refuse_mixed(self, label: str, owner: str) -> None:

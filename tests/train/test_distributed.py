@@ -1,6 +1,7 @@
 """One job on several processes: the same mathematics as on one, the same files, and no process left behind."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from benchmark.base.errors import UserError
+from benchmark.config.ingredients import AveragingConfig
 from benchmark.data.dataset import prepare
 from benchmark.data.devices import choose_devices
 from benchmark.launch.torchrun import leave_group, run_on_ranks
@@ -29,6 +31,12 @@ from tests.store.test_damage import CPU, REGISTRY, make_jobs, trained
 pytestmark = pytest.mark.usefixtures("alone")
 
 LABELS = ["SR", "SAT", "CCL-SC"]
+MIXED = {
+    "SR+CutMix+F-SAM": ("SR", {"mixing.name": "cutmix", "optimizer.sharpness": "f-sam"}),
+    "SAT+RegMixup+SAM": ("SAT", {"mixing.name": "regmixup", "optimizer.sharpness": "sam"}),
+    "CCL-SC+ASAM": ("CCL-SC", {"optimizer.sharpness": "asam"}),
+}
+"""Labels with ingredients, and the settings of these."""
 EXACT = {"epochs": "6", "eval_batch_size": "70"}
 """153 images in batches of 32, so that the last has 25: 30 steps."""
 
@@ -54,13 +62,26 @@ def trained_states(task: Path, ranks: Ranks) -> dict[str, Any]:
     trainer_module.build_network = lambda *_: Exact()
     try:
         found: dict[str, Any] = {}
-        for job in make_jobs(task, LABELS, seeds=1, **EXACT):
+        jobs = make_jobs(task, LABELS, seeds=1, **EXACT)
+        for label, settings in MIXED.values():
+            jobs += make_jobs(task, [label], seeds=1, **EXACT, **settings)
+        for job in jobs:
+            job = replace(job, averages=(AveragingConfig("swa"), AveragingConfig("ema", decay=0.9, ramp=7)))
             trainer = Trainer(job, REGISTRY, prepare(job.task.data, NOWHERE, 0, CPU, PLENTY), CPU, ranks)
             state = trainer.start()
             while state.epoch < job.task.epochs:
                 state = trainer.run_epoch(state)
             logits = trainer.predict(state.method, trainer.data.test).logits
-            found[job.label] = {"state": state.method.state_dict(), "history": state.history, "logits": logits}
+            final = {name: value.clone() for name, value in state.method.state_dict().items()}
+            averages = {config.name: state.averages.of(config).weights for config in job.averages}
+            averaged = trainer.averaged_method(state, job.averages[0])
+            found[job.label] = {
+                "state": final,
+                "history": state.history,
+                "logits": logits,
+                "averages": averages,
+                "averaged": trainer.predict(averaged, trainer.data.test).logits,
+            }
         return found
     finally:
         torch.set_default_dtype(before)
@@ -95,7 +116,7 @@ def distance(ours: Tensor, theirs: Tensor) -> float:
     return float((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1e-30))
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", [*LABELS, *MIXED])
 def test_two_ranks_compute_what_one_process_does(three: list[dict[str, Any]], label: str) -> None:
     alone, first, second = (found[label] for found in three)
     assert alone["state"].keys() == first["state"].keys()
@@ -107,6 +128,12 @@ def test_two_ranks_compute_what_one_process_does(three: list[dict[str, Any]], la
         assert ours == pytest.approx(theirs, rel=1e-6), "accuracies are in single precision"
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-9)
     assert all(torch.equal(first["state"][name], value) for name, value in second["state"].items()), "queues, too"
+    for name, weights in alone["averages"].items():
+        assert max(distance(ours, theirs) for ours, theirs in zip(first["averages"][name], weights, strict=True)) < 1e-9
+        assert all(map(torch.equal, first["averages"][name], second["averages"][name]))
+    assert distance(first["averaged"], alone["averaged"]) < 1e-9
+    assert distance(alone["averaged"], alone["logits"]) > 1e-3
+    assert torch.equal(first["averaged"], second["averaged"])
     assert torch.equal(first["logits"], second["logits"])
     assert first["history"] == second["history"]
 
