@@ -43,6 +43,8 @@ NEEDS = {
     "device": "a C++ compiler, or a GPU that SELBENCH_TEST_DEVICE names",
 }
 """What the tests of a marker need."""
+SR_LABELS = 'labels = {"SR": {}, "Label smoothing": {"smoothing": 0.05}}'
+"""A line of methods/cross_entropy.py, for files of users that are made of it."""
 AT_ONCE = 2
 """Processes for the whole default suite. More would take more memory than a laptop has."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()

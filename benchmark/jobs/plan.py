@@ -179,9 +179,10 @@ class Planner:
     def refuse_mixed(self, label: str, owner: str) -> None:
         """Raise UserError where mixed images would replace those of a method that cannot learn from two labels."""
         mixing, method = self.task.mixing.name, self.methods.get(owner)
-        trained = [method, *(self.methods.get(name) for name in [getattr(method, "warmup", None)] if name)]
-        learns = [each for each in trained if issubclass(each, Method) and each.starts_from is None]
-        if mixing in ("mixup", "cutmix") and not all(each.takes_mixed for each in learns):
+        if mixing not in ("mixup", "cutmix") or not issubclass(method, Method) or method.starts_from is not None:
+            return
+        trained = [method, *([self.methods.get(method.warmup)] if method.warmup in self.methods.names() else [])]
+        if not all(issubclass(each, Method) and each.takes_mixed for each in trained):
             raise UserError(
                 f"{label} cannot learn from the two labels of mixed images (mixing.name = {mixing}); use regmixup, "
                 "which adds them beside any loss, or leave it out"

@@ -19,7 +19,7 @@ def list_names(plugins: Sequence[Path] = ()) -> dict[str, list[dict[str, Any]]]:
     return {
         "methods": [vars(method) | {"settings": method.settings_text} for method in methods(plugins).values()],
         "ingredients": [
-            {"ingredient": name, "in labels": f"+{each.title}", "factor": each.factor, "title": each.about}
+            {"with": name, "label": f"+{each.title}", "factor": each.factor, "title": each.about}
             for name, each in INGREDIENTS.items()
         ],
         "tasks": [{"task": name, "title": task.title} for name, task in tasks().items()],

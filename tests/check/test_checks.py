@@ -158,7 +158,7 @@ def test_the_command(tmp_path: Path) -> None:
     plugin.write_text(GOOD)
     good = run_all("check", plugin)
     assert good.returncode == 0, good.stderr
-    assert good.stdout.count("holds ") == 1 + len(checks_for(REGISTRY.get("cross_entropy")))
+    assert good.stdout.count("holds ") == 1 + len(checks_for(REGISTRY.get("mmce")))
     plugin.write_text(GOOD.replace("title, ref", "starts_from = 'cross_entrpy'\n    title, ref"))
     assert "FAILS  can be planned: unknown method that Mine needs" in run_all("check", plugin).stdout
     plugin.write_text(GOOD.replace(*BREACHES["host sync"]))

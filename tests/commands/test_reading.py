@@ -19,7 +19,7 @@ from benchmark.store.manifest import (
 )
 from benchmark.store.store import Store
 from benchmark.store.version_control import is_under_version_control
-from tests.conftest import ROOT, run_here
+from tests.conftest import ROOT, SR_LABELS, run_here
 from tests.report.test_report import made_record, made_results, write_run
 from tests.tables.test_build import MANIFEST
 
@@ -91,7 +91,7 @@ def test_runs_on_other_images_are_told(tmp_path: Path) -> None:
 def test_a_label_of_a_plugin_says_which_it_needs(tiny: Path, tmp_path: Path) -> None:
     plugin = tmp_path / "own_loss.py"
     source = (ROOT / "methods" / "cross_entropy.py").read_text()
-    plugin.write_text(source.replace('labels = {"SR": {}}', 'labels = {"Own loss": {}}'))
+    plugin.write_text(source.replace(SR_LABELS, 'labels = {"Own loss": {}}'))
     common = ("--datasets", tiny, "--results", tmp_path / "r", "--seeds", 1, "--methods", "own loss")
     made = run_here(*common, "--plugin", plugin)
     assert "Own loss: made by a plugin; --plugin own_loss.py." in made.stdout, made.stderr

@@ -19,7 +19,7 @@ from benchmark.jobs.plan import plan
 from benchmark.store.store import Store
 from benchmark.train.predict import empty_record
 from methods import Registry
-from tests.conftest import NOWHERE, ROOT, run_all, run_here
+from tests.conftest import NOWHERE, ROOT, SR_LABELS, run_all, run_here
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -232,7 +232,7 @@ def test_a_plugin_may_import_from_where_it_could_before(tiny: Path, tmp_path: Pa
     plugin = tmp_path / "mine.py"
     former = "from benchmark.limits import Weight\nfrom benchmark.prediction import Stored\n"
     former += "from benchmark.schema import check\nimport benchmark.scores\nbenchmark.scores.softmax_response\n"
-    source = (ROOT / "methods" / "cross_entropy.py").read_text().replace('labels = {"SR": {}}', 'labels = {"Mine": {}}')
+    source = (ROOT / "methods" / "cross_entropy.py").read_text().replace(SR_LABELS, 'labels = {"Mine": {}}')
     plugin.write_text(former + source)
     result = run_all("--datasets", tiny, "--plugin", plugin, "--methods", "mine", "--seeds", 1, "--results", tmp_path)
     assert result.returncode == 0, result.stderr

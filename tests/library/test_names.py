@@ -12,7 +12,7 @@ import benchmark as sb
 from benchmark.config.load import load_task, task_names
 from benchmark.library import names
 from methods import Registry
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SR_LABELS
 
 HEAVY = ("torch", "numpy", "scipy", "pandas", "matplotlib")
 
@@ -75,7 +75,7 @@ def test_methods_by_label() -> None:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    text = (ROOT / "methods" / "cross_entropy.py").read_text().replace('labels = {"SR": {}}', 'labels = {"Mine": {}}')
+    text = (ROOT / "methods" / "cross_entropy.py").read_text().replace(SR_LABELS, 'labels = {"Mine": {}}')
     path = tmp_path / "mine.py"
     path.write_text(f"import benchmark.scores\nbenchmark.scores.softmax_response\n{text}")
     return path
