@@ -68,9 +68,9 @@ class SPTD(Derived):
 
     @staticmethod
     def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
-        epochs = evenly_spaced(num_epochs, config.checkpoints)
-        recipe = {"evaluate_at": epochs}
-        return [Member("cross_entropy", seed, recipe, epoch) for epoch in epochs]
+        *earlier, _ = evenly_spaced(num_epochs, config.checkpoints)
+        recipe = {"evaluate_at": earlier}
+        return [Member("cross_entropy", seed, recipe, epoch) for epoch in (*earlier, None)]
 
     @staticmethod
     def combine(config: Any, predictions: Sequence[Stored], validation: Sequence[Evidence]) -> Combination:

@@ -137,6 +137,8 @@ class Planner:
 
     def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
         method = self.methods.get(owner)
+        if issubclass(method, Recipe):
+            return next(self.recipe_entries(label, method, [seed])).jobs[0]
         if self.task.averaging.is_on and issubclass(method, Method) and method.starts_from is None:
             return self.averaged_job(label, self.trained.job(label, owner, config, seed))
         self.refuse_mixed(label, owner)
