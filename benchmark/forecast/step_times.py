@@ -195,7 +195,10 @@ def rough_step_times(task: TaskConfig, facts: Facts, device: torch.device) -> St
 def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:
     """Return the trainer of a job and its state before the first step."""
     device = prepare_device(job.task, device)
-    data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1), held_out=job.held_out)
+    budget, beside = data_budget(device, 1), bool(job.outliers_sha256)
+    data = prepare(
+        job.task.data, folders, job.split_seed, device, budget, held_out=job.held_out, with_outliers=beside
+    )
     trainer = Trainer(replace(job, max_steps=0), methods, data, device)
     return trainer, trainer.start()
 
@@ -220,8 +223,15 @@ def endless_steps(trainer: Trainer, state: State) -> Iterator[Step]:
     task, seed = trainer.job.task, trainer.job.seed
     num_steps = len(trainer.data.batch_sizes(task.batch_size))
     while True:
-        batches = trainer.data.batches(task.batch_size, seed, state.epoch, task.augment, state.method.num_views)
-        for index, batch in enumerate(batches):
+        made = trainer.data.batches(
+            task.batch_size,
+            seed,
+            state.epoch,
+            task.augment,
+            state.method.num_views,
+            outliers=state.method.needs_outliers,
+        )
+        for index, batch in enumerate(made):
             progress = Progress(state.epoch, task.epochs, index, num_steps)
             yield take_step(state.method, state.optimizer, batch, seed, progress, state.scaler)
 
