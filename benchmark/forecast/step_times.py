@@ -196,9 +196,7 @@ def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -
     """Return the trainer of a job and its state before the first step."""
     device = prepare_device(job.task, device)
     budget, beside = data_budget(device, 1), bool(job.outliers_sha256)
-    data = prepare(
-        job.task.data, folders, job.split_seed, device, budget, held_out=job.held_out, with_outliers=beside
-    )
+    data = prepare(job.task.data, folders, job.split_seed, device, budget, held_out=job.held_out, with_outliers=beside)
     trainer = Trainer(replace(job, max_steps=0), methods, data, device)
     return trainer, trainer.start()
 

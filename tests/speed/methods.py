@@ -35,6 +35,7 @@ REST = {
     "SelectiveNet": "the selection head and the auxiliary classifier",
     "MMCE": "a B×B kernel",
     "AUCOC": "B×B normal integrals in float64",
+    "OpenMix": "a mixture beside each image, in the same pass",
     "TAL": "distances of the batch to a queue of pairs of numbers (passes over B×Q)",
     "TAL released": "distances of the batch to a queue of pairs of numbers (passes over B×Q)",
 }
