@@ -41,6 +41,10 @@ class Batch:
     """In a mixed batch: λ, the share of each image itself and of its label."""
     beside: "Batch | None" = None
     """A mixed batch whose plain cross-entropy is added to the loss of this one, which need not know of it."""
+    outliers: Tensor | None = None
+    """As many images of none of the classes, for a method that `needs_outliers`."""
+    stream: int = 0
+    """Seeds what is drawn once for the whole batch."""
 
     @property
     def images(self) -> Tensor:
@@ -51,6 +55,10 @@ class Batch:
         if self.partners is None:
             return loss(self.labels)
         return self.share * loss(self.labels) + (1 - self.share) * loss(self.partners)
+
+    def draw_beta(self, alpha: float) -> float:
+        """Return a draw of Beta(α, α), the same on every rank and in a second pass over the batch."""
+        return float(np.random.Generator(np.random.PCG64(self.stream)).beta(alpha, alpha))
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,8 @@ class Method(Contestant, nn.Module):
     """`predict` draws random numbers; the core gives each batch its own stream."""
     takes_mixed: ClassVar[bool] = False
     """Its loss is made with `Batch.mean_loss`, so that mixed images, which have two labels, can train it."""
+    needs_outliers: ClassVar[bool] = False
+    """`Batch.outliers` has images of the task that `data.outliers` names; where it names none, the column is a dash."""
     couples_samples: ClassVar[bool] = False
     """The loss of a batch is not the mean of its samples' losses; only then may their order matter."""
 

@@ -32,6 +32,7 @@ from benchmark.check.harness import (
     step_loss,
     stored,
     train,
+    with_outliers,
 )
 from benchmark.check.ingredients import mixed_labels, second_pass
 from benchmark.check.sync_guard import line_of, no_host_syncs
@@ -247,7 +248,7 @@ def cost(candidate: Candidate) -> str:
     plain_optimizer = torch.optim.SGD(plain.parameters(), lr=0.01)
     labels = torch.arange(NUM_TRAIN)
     views = tuple(images(view, NUM_TRAIN, shape) for view in range(method.num_views))
-    batch = Batch(views, labels % NUM_CLASSES, labels)
+    batch = with_outliers(Batch(views, labels % NUM_CLASSES, labels), method)
     ratios: list[float] = []
     for _ in range(15):
         started = time.perf_counter()

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -98,12 +98,24 @@ def images(start: int = 0, size: int = BATCH, shape: tuple[int, int, int] = SHAP
 
 def make_batch(method: Method, size: int = BATCH, start: int = 0, labels: Tensor | None = None) -> Batch:
     views = tuple(images(start + 100 * view, size) for view in range(method.num_views))
-    return Batch(views, torch.arange(size) % NUM_CLASSES if labels is None else labels, torch.arange(size) + start)
+    labels = torch.arange(size) % NUM_CLASSES if labels is None else labels
+    return with_outliers(Batch(views, labels, torch.arange(size) + start, stream=start), method)
+
+
+def with_outliers(batch: Batch, method: Method) -> Batch:
+    """Return a batch with outliers beside it, if the method needs some."""
+    if not method.needs_outliers:
+        return batch
+    count, *shape = batch.images.shape
+    return replace(batch, outliers=images(50, count, (shape[0], shape[1], shape[2])))
 
 
 def moved(batch: Batch, device: torch.device, dtype: torch.dtype = torch.float32) -> Batch:
     views = tuple(view.to(device, dtype) for view in batch.views)
-    return Batch(views, batch.labels.to(device), batch.indices.to(device))
+    outliers = None if batch.outliers is None else batch.outliers.to(device, dtype)
+    return replace(
+        batch, views=views, labels=batch.labels.to(device), indices=batch.indices.to(device), outliers=outliers
+    )
 
 
 def step_loss(method: Method, optimizer: torch.optim.Optimizer, batch: Batch, index: int = 0) -> Tensor:
@@ -136,7 +148,9 @@ def loss_of(method: Method, batch: Batch) -> Tensor:
 
 
 def part(batch: Batch, rows: Tensor) -> Batch:
-    return Batch(tuple(view[rows] for view in batch.views), batch.labels[rows], batch.indices[rows])
+    views = tuple(view[rows] for view in batch.views)
+    outliers = None if batch.outliers is None else batch.outliers[rows]
+    return replace(batch, views=views, labels=batch.labels[rows], indices=batch.indices[rows], outliers=outliers)
 
 
 def differing(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> list[str]:

@@ -50,13 +50,18 @@ def load_tasks(
 
 
 def task_path(name: str) -> Path:
-    if name.endswith(".toml") or "/" in name:
+    if is_file_name(name):
         if not Path(name).is_file():
             raise UserError(
                 f"task file '{name}' does not exist; give a path to a .toml file or one of: {', '.join(task_names())}"
             )
         return Path(name)
     return CONFIG_DIR / f"{match_name(name, task_names(), 'task')}.toml"
+
+
+def is_file_name(name: str) -> bool:
+    """Tell whether a task is meant by its file, and not by its name among those of the suite."""
+    return name.endswith(".toml") or "/" in name
 
 
 def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
@@ -95,10 +100,12 @@ def other_name(base: Mapping[str, Any], top: Mapping[str, Any], table: str, fiel
 
 
 def resolve_data_path(tables: dict[str, Any], folder: Path) -> None:
-    """Make a path to data absolute from the folder it was written for, as a job may run elsewhere."""
+    """Make paths to data absolute from the folder they were written for, as a job may run elsewhere."""
     data = tables.get("data")
-    if isinstance(data, dict) and isinstance(data.get("path"), str) and data["path"]:
-        data["path"] = str(folder / data["path"])
+    for name in ("path", "outliers"):
+        value = data.get(name) if isinstance(data, dict) else None
+        if isinstance(data, dict) and isinstance(value, str) and value and (name == "path" or is_file_name(value)):
+            data[name] = str(folder / value)
 
 
 def read_tables(path: Path) -> dict[str, Any]:

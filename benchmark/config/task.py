@@ -54,6 +54,9 @@ class DataConfig:
     """imagenet, folder: only these class folders."""
     path: str = unidentified("")
     """folder, arrays: where your data lies, relative to the task file. What the data is, its hash says."""
+    outliers: str = unidentified("")
+    """Another task, by name or file, whose training images are outliers for methods that need some; their labels are
+    ignored. A job that trains on them has their hash."""
     classes: Annotated[int, Within(0, 10**6, "each class is an output of the network")] = later(0)
     """folder, arrays: how many classes there must be; 0 = as many as there are."""
     test_share: float = later(0.0)

@@ -1,8 +1,10 @@
 """Make the data set of a job: fixed splits, and batches that carry the indices of their images."""
 
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import repeat
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmark.base.errors import UserError
+from benchmark.config.load import load_task
 from benchmark.config.task import DataConfig
 from benchmark.config.training import AugmentConfig
 from benchmark.data import streams
@@ -18,7 +21,7 @@ from benchmark.data.cache import Folders
 from benchmark.data.cache_build import open_cache
 from benchmark.data.crops import center_crop
 from benchmark.data.images import Facts, Images, Loaded, Ragged
-from benchmark.data.residency import Pixels, place_on_device
+from benchmark.data.residency import Pixels, Rows, place_on_device
 from benchmark.data.sources import check_labels, describe, get_source, source_version
 from benchmark.data.transfer import upload_together
 from benchmark.interface import Batch
@@ -86,6 +89,9 @@ class DataSet:
     shape: tuple[int, int, int]
     posterior: NDArray[np.float64] | None
     sha256: str
+    outliers: Split | None = None
+    """Images of another task, for methods that need some. Nothing reads their labels."""
+    outliers_sha256: str = ""
 
     def batch_sizes(self, batch_size: int) -> list[int]:
         return [end - start for start, end in batch_bounds(len(self.train), batch_size)]
@@ -99,24 +105,48 @@ class DataSet:
         num_views: int,
         rows_of: Callable[[int], slice] = slice,
         first: int = 0,
+        outliers: bool = False,
     ) -> Iterator[Batch]:
         """Yield the training batches of an epoch from the `first` on; they depend on (seed, epoch) alone.
 
         `rows_of` takes the size of a batch and returns the rows to make; they are equal to those of the whole batch.
+        With `outliers`, each batch has as many of these beside its images.
         """
         order = torch.randperm(len(self.train), generator=streams.generator(seed, "order", epoch)).numpy()
-        positions = [order[start:end] for start, end in batch_bounds(len(order), batch_size)]
+        bounds = batch_bounds(len(order), batch_size)
+        make = partial(self.views, augmentation, rows_of, first)
+        images = make(self.train, order, bounds, partial(streams.generator, seed, "augmentation", epoch), num_views)
+        beside: Iterable[Tensor | None] = repeat(None)
+        if outliers and self.outliers is not None:
+            others = cycled_order(len(self.outliers), len(order), seed, epoch)
+            random = partial(streams.generator, seed, "outlier augmentation", epoch)
+            beside = (views[0] for views, _ in make(self.outliers, others, bounds, random, 1))
+        for step, ((views, indices), other) in enumerate(zip(images, beside, strict=False), first):
+            stream = streams.stream_seed(seed, "batch", epoch, step)
+            yield Batch(views, self.train.labels.index_select(0, indices), indices, outliers=other, stream=stream)
+
+    def views(
+        self,
+        augmentation: AugmentConfig,
+        rows_of: Callable[[int], slice],
+        first: int,
+        split: Split,
+        order: Rows,
+        bounds: Sequence[tuple[int, int]],
+        random_of: Callable[[int], torch.Generator],
+        num_views: int,
+    ) -> Iterator[tuple[tuple[Tensor, ...], Tensor]]:
+        """Yield the augmented views of each batch of a split in some order, and the positions of its images."""
+        positions = [order[start:end] for start, end in bounds]
         mine = [batch[rows_of(len(batch))] for batch in positions]
-        for step, take in enumerate(self.train.pixels.fetch(mine[first:]), first):
-            sizes = self.train.pixels.sizes(positions[step])
-            random = streams.generator(seed, "augmentation", epoch, step)
+        for step, take in enumerate(split.pixels.fetch(mine[first:]), first):
+            sizes, random = split.pixels.sizes(positions[step]), random_of(step)
             draws = [draw(augmentation, sizes, random).part(rows_of(len(sizes))) for _ in range(num_views)]
             arrays = (array for numbers in draws for array in numbers.arrays().values())
             indices, *uploaded = upload_together([mine[step], *arrays], self.mean.device)
             raw, arrived = take(indices), iter(uploaded)
             on_device = [numbers.uploaded(arrived) for numbers in draws]
-            views = tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in on_device)
-            yield Batch(views, self.train.labels.index_select(0, indices), indices)
+            yield tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in on_device), indices
 
     def eval_batches(self, split: Split, batch_size: int, only: Iterable[int] | None = None) -> Iterator[Tensor]:
         """Yield every image of a split once, in order; or only the batches with the numbers in `only`."""
@@ -140,6 +170,13 @@ def batch_bounds(count: int, batch_size: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], count], strict=True))
 
 
+def cycled_order(count: int, needed: int, seed: int, epoch: int) -> Rows:
+    """Return the positions of the outliers of an epoch: another order each time through, until there are enough."""
+    random = streams.generator(seed, "outlier order", epoch)
+    orders = [torch.randperm(count, generator=random) for _ in range(-(-needed // count))]
+    return torch.cat(orders)[:needed].numpy()
+
+
 def prepare(
     config: DataConfig,
     folders: Folders,
@@ -148,27 +185,58 @@ def prepare(
     budget: int,
     build: bool = True,
     held_out: float = 0.0,
+    with_outliers: bool = False,
 ) -> DataSet:
     """Return the data set of a job, with as much on the device as the budget in bytes allows."""
     loaded, sha256 = load(config, folders, build)
-    train, val, test, posterior = divide(loaded, config, seed, held_out)
-    splits = [images for images in (train, val, test) if images is not None]
-    placed = [
-        Split(pixels, torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32))
-        for images, pixels in zip(splits, place_on_device(splits, device, budget), strict=True)
-    ]
     facts = facts_of(config, loaded)
+    train, val, test, posterior = divide(loaded, config, seed, held_out)
+    outliers, outliers_sha256 = load_outliers(config, facts, folders, build) if with_outliers else (None, "")
+    named = {"train": train, "val": val, "test": test, "outliers": outliers}
+    splits = {name: images for name, images in named.items() if images is not None}
+    placed = {
+        name: Split(pixels, torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32))
+        for (name, images), pixels in zip(splits.items(), place_on_device(splits.values(), device, budget), strict=True)
+    }
     return DataSet(
-        train=placed[0],
-        val=None if val is None else placed[1],
-        test=placed[-1],
+        train=placed["train"],
+        val=placed.get("val"),
+        test=placed["test"],
         mean=torch.tensor(config.mean or loaded.mean, device=device),
         std=torch.tensor(config.std or loaded.std, device=device),
         num_classes=facts.num_classes,
         shape=facts.shape,
         posterior=posterior,
         sha256=sha256,
+        outliers=placed.get("outliers"),
+        outliers_sha256=outliers_sha256,
     )
+
+
+def load_outliers(config: DataConfig, facts: Facts, folders: Folders, build: bool) -> tuple[Images, str]:
+    """Return the training images of the task that `data.outliers` names, and their hash."""
+    other = load_task(config.outliers).data
+    loaded, sha256 = load(other, folders, build)
+    check_outliers(config, facts, facts_of(other, loaded))
+    return loaded.train, outliers_hash(sha256, len(loaded.train))
+
+
+def outliers_hash(sha256: str, count: int) -> str:
+    """Return the hash of the outliers, given that of their whole data set: a part of it is drawn by its size alone."""
+    return hashlib.sha256(f"{sha256} {count}".encode()).hexdigest()
+
+
+def check_outliers(config: DataConfig, facts: Facts, others: Facts) -> None:
+    """Raise UserError where outliers cannot stand in a batch beside the images of a task."""
+    if (others.shape, others.floats) != (facts.shape, facts.floats):
+        raise UserError(
+            f"data.outliers: '{config.outliers}' has images of {form_of(others)}, and the task of {form_of(facts)}; "
+            "they must be alike (data.image_size in the file of the outliers)"
+        )
+
+
+def form_of(facts: Facts) -> str:
+    return "×".join(map(str, facts.shape)) + (" floats" if facts.floats else " pixels")
 
 
 def divide(

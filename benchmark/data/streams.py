@@ -23,6 +23,9 @@ Purpose = Literal[
     "evaluation noise",
     "hold-out",
     "mixing",
+    "outlier order",
+    "outlier augmentation",
+    "batch",
 ]
 
 

@@ -31,12 +31,13 @@ def noise(count: int, facts: Facts, device: torch.device, budget: int = PLENTY) 
     pixels = place_on_device([images], device, budget)[0]
     split = Split(pixels, torch.from_numpy(images.labels).to(device), images.rows.astype(np.int32))
     half = torch.full((facts.shape[0],), 0.5, device=device)
-    return DataSet(split, None, split, half, half, facts.num_classes, facts.shape, None, "made up")
+    return DataSet(split, None, split, half, half, facts.num_classes, facts.shape, None, "made up", split)
 
 
 def job_of(task: TaskConfig, label: str, patient: Patient, **settings: Any) -> Job:
     """Return a job of a label; `settings` replace those of its method that it has."""
-    job = plan(task, [label], [0], patient.methods, "made up")[0].jobs[0]
+    alike = replace(task, data=replace(task.data, outliers=task.name))
+    job = plan(alike, [label], [0], patient.methods, "made up", outliers=lambda: "made up")[0].jobs[0]
     known = {name: value for name, value in settings.items() if name in job.config}
     warmup = known.get("warmup_epochs", job.warmup_epochs)
     return replace(job, config={**job.config, **known}, warmup_epochs=warmup)

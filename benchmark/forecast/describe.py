@@ -70,7 +70,7 @@ def describe_job(job: Job, outlook: Outlook) -> dict[str, Any]:
         "label": job.label,
         "method": job.method,
         "seed": job.seed,
-        "job": None if job.data_sha256 == ABSENT else job.id,
+        "job": None if ABSENT in (job.data_sha256, job.outliers_sha256) else job.id,
         "epochs": outlook.epochs(job).total,
         "warmup_epochs": job.warmup_epochs,
         "branches": job.branches,

@@ -217,7 +217,8 @@ def rough_step_times(task: TaskConfig, facts: Facts, device: torch.device) -> St
 def set_up(job: Job, folders: Folders, methods: Methods, device: torch.device) -> tuple[Trainer, State]:
     """Return the trainer of a job and its state before the first step."""
     device = prepare_device(job.task, device)
-    data = prepare(job.task.data, folders, job.split_seed, device, data_budget(device, 1), held_out=job.held_out)
+    budget, beside = data_budget(device, 1), bool(job.outliers_sha256)
+    data = prepare(job.task.data, folders, job.split_seed, device, budget, held_out=job.held_out, with_outliers=beside)
     trainer = Trainer(replace(job, max_steps=0), methods, data, device)
     return trainer, trainer.start()
 

@@ -90,6 +90,8 @@ class Job:
     """The seed that splits the data, if not the job's own: members of an ensemble use the ensemble's split."""
     own_parts: Mapping[str, str] = field(default_factory=dict)
     """Hashes of what users' files do that define its network or its source of images; empty for those of the suite."""
+    outliers_sha256: str = ""
+    """Hash of the images of another task that it trains on; empty where its method needs none."""
     bytes_sha256: str | None = None
     """Hash of a plugin's file, which older results go by (see `earlier_ids.py`); no part of its identity."""
     label: str = ""

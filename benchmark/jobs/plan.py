@@ -1,6 +1,6 @@
 """Plan jobs: from labels to settings, from settings to identities, and which jobs each job needs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
@@ -16,6 +16,8 @@ from benchmark.jobs.job import Job, Methods, own_parts, part_owners
 from benchmark.jobs.suite import Entry
 from benchmark.measure.catalogue import all_titles
 from benchmark.measure.labels import name_at
+
+NO_OUTLIERS = "needs images of another data set, and data.outliers names none"
 
 
 def label_owners(methods: Methods) -> dict[str, str]:
@@ -78,6 +80,8 @@ class Planner:
     """The task as its file has it, where the command line changes it."""
     held_out: float = 0.0
     """The share of the training images on which trials are measured."""
+    outliers: Callable[[], str] = lambda: ""
+    """Finds the hash of the task's outliers; called for methods that need some alone, as they have to be loaded."""
 
     def all_entries(self, label: str, owner: str, seeds: Sequence[int]) -> Iterator[Entry]:
         """Yield the entries of a label; where the task averages weights, first those of the training as it is."""
@@ -110,9 +114,25 @@ class Planner:
         on_validation = getattr(config, "images", "") == "validation"
         if (method.needs_validation or on_validation) and not self.task.data.has_validation:
             return "needs validation images, and data.val is 0"
+        if self.needs_outliers(method) and not self.task.data.outliers:
+            return NO_OUTLIERS
         if self.task.averaging.is_on and issubclass(method, Derived) and not method.uses_final_weights:
             return "combines states of earlier epochs, and has no final weights to average"
         return ""
+
+    def needs_outliers(self, method: type[Contestant]) -> bool:
+        """Return whether a method trains on outliers, or one that trains the network before it."""
+        before = [getattr(method, name, None) for name in ("warmup", "starts_from")]
+        trained = [method, *(self.methods.get(name) for name in before if name in self.methods.names())]
+        return any(issubclass(each, Method) and each.needs_outliers for each in trained)
+
+    def outliers_for(self, label: str, method: type[Contestant]) -> str:
+        """Return the hash of the outliers that a method trains on; empty where it needs none."""
+        if not self.needs_outliers(method):
+            return ""
+        if not self.task.data.outliers:
+            raise UserError(f"{label} {NO_OUTLIERS}")
+        return self.outliers()
 
     def recipe_entries(self, label: str, method: type[Recipe], seeds: Sequence[int]) -> Iterator[Entry]:
         """Yield the entry of a label with ingredients that has a name of its own."""
@@ -165,6 +185,7 @@ class Planner:
             takes_over=issubclass(method, Method) and bool(members),
             held_out=self.held_out,
             own_parts=own_parts(self.task, self.methods),
+            outliers_sha256=self.outliers_for(label, method),
             bytes_sha256=self.methods.bytes_hash(owner),
             label=label,
             code=combined([core_hash(), *own_code, *(need.code for need in needs)]),
@@ -286,11 +307,13 @@ def plan(
     max_steps: int = 0,
     standard: TaskConfig | None = None,
     allowance: Allowance | None = None,
+    outliers: Callable[[], str] = lambda: "",
 ) -> tuple[Entry, ...]:
     """Return the entries of a task: each label with one job per seed; if it averages weights, also without that."""
     owners = label_owners(methods)
     check_settings(task, methods, owners)
-    planner, ordered = Planner(task, methods, data_sha256, max_steps, standard), in_task_order(labels, task)
+    planner = Planner(task, methods, data_sha256, max_steps, standard, outliers=outliers)
+    ordered = in_task_order(labels, task)
 
     def make(seeds: Sequence[int]) -> tuple[Entry, ...]:
         return tuple(entry for label in ordered for entry in planner.all_entries(label, owners[label], seeds))

@@ -27,7 +27,7 @@ from benchmark.store.manifest import Manifest, TableSettings, needed_plugin
 from benchmark.store.stale import installed_torch
 from benchmark.store.store import Store
 from benchmark.tables.build import pick_reference
-from benchmark.train.preflight import Found, check_recipe, find_data
+from benchmark.train.preflight import Found, check_recipe, find_data, find_outliers
 from benchmark.tune.ledger import Settings
 from benchmark.tune.search import PlannedTrial, as_stored, find_grid, make_trials, value_at, without_idle_validation
 
@@ -75,6 +75,10 @@ class SuiteMaker:
             if text:
                 say(f"{task.name}: {text}")
         return data
+
+    def outliers_of(self, task: TaskConfig, data: Found) -> Callable[[], str]:
+        """Return what finds the hash of a task's outliers."""
+        return partial(find_outliers, task.data, data.facts, self.folders, required=self.needs_data(task))
 
 
 def suite_of(task: TaskConfig, data: Found, entries: Iterable[Entry]) -> Suite:
@@ -141,10 +145,12 @@ def task_suite(
     data = maker.find_data(task)
     check_recipe(task, data.facts)
     seeds = list(dict.fromkeys(maker.seeds_of(task)))
-    entries = plan(task, own, seeds, maker.methods, data.sha256, maker.max_steps, standard, maker.allowance)
+    found = maker.methods, data.sha256, maker.max_steps, standard
+    outliers = maker.outliers_of(task, data)
+    entries = plan(task, own, seeds, *found, maker.allowance, outliers)
 
     def planner_with(changes: Sequence[str]) -> Planner:
-        return Planner(read(changes), maker.methods, data.sha256, maker.max_steps, standard)
+        return Planner(read(changes), *found, outliers=outliers)
 
     apart = [cell for cell in cells if cell.ingredients or wanted.factors]
     if apart:
@@ -210,7 +216,8 @@ def paper_grid(name: str, tables: Sequence[PublishedTable], scale: str, maker: S
     (task,) = maker.read_tasks([name])
     data = maker.find_data(task)
     check_recipe(task, data.facts)
-    planner = Planner(task, maker.methods, data.sha256, maker.max_steps)
+    outliers = maker.outliers_of(task, data)
+    planner = Planner(task, maker.methods, data.sha256, maker.max_steps, outliers=outliers)
     entries: list[Entry] = []
     manifests = []
     for table in tables:
@@ -248,7 +255,8 @@ def search_suite(name: str, method: str, grid: Sequence[str], maker: SuiteMaker,
         (changed,) = maker.read_tasks([name], [f"{field}={value}" for field, value in changes.items()])
         judged = without_idle_validation(changed, methods.get(owners[label]), methods)
         check_recipe(judged, facts)
-        return Planner(judged, methods, data.sha256, maker.max_steps, held_out=task.tune_val)
+        found = maker.outliers_of(task, data)
+        return Planner(judged, methods, data.sha256, maker.max_steps, held_out=task.tune_val, outliers=found)
 
     overridden = [override.partition("=")[0].strip() for override in maker.overrides]
     always = {key: value_at(task, key) for key in overridden}

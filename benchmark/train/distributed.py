@@ -208,9 +208,11 @@ class SharedSteps:
         def all_rows(mine: Tensor) -> Tensor:
             return self.team.gather_rows(mine.detach(), counts)
 
-        partners = None if batch.partners is None else all_rows(batch.partners)
+        partners, outliers = (None if rows is None else all_rows(rows) for rows in (batch.partners, batch.outliers))
         views, labels = tuple(map(all_rows, batch.views)), all_rows(batch.labels)
-        whole = Batch(views, labels, all_rows(batch.indices), partners, batch.share)
+        whole = Batch(
+            views, labels, all_rows(batch.indices), partners, batch.share, outliers=outliers, stream=batch.stream
+        )
         self.team.sync_buffers(self.method)
         self.method.after_step(whole, each_tensor(carry, len(batch.labels), all_rows), progress)
 

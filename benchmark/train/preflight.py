@@ -8,10 +8,11 @@ from tempfile import TemporaryDirectory
 import torch
 
 from benchmark.base.errors import MissingData, UserError
+from benchmark.config.load import load_task
 from benchmark.config.task import DataConfig, TaskConfig
 from benchmark.data.cache import Folders, has_originals
 from benchmark.data.cache_build import open_cache
-from benchmark.data.dataset import facts_of, load
+from benchmark.data.dataset import check_outliers, facts_of, load, outliers_hash
 from benchmark.data.images import Facts, Loaded
 from benchmark.data.preprocessing import preprocessing
 from benchmark.data.sources import get_source
@@ -49,6 +50,13 @@ def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
             raise
         return find_uncached(task, folders)
     return Found(facts_of(task.data, loaded), sha256, remark_on(task, loaded), preprocessing(task, loaded))
+
+
+def find_outliers(config: DataConfig, facts: Facts, folders: Folders, *, required: bool) -> str:
+    """Return the hash of the outliers of a task with these facts, as far as it is known."""
+    found = find_data(load_task(config.outliers), folders, required=required)
+    check_outliers(config, facts, found.facts)
+    return ABSENT if found.sha256 == ABSENT else outliers_hash(found.sha256, found.facts.num_train)
 
 
 def find_uncached(task: TaskConfig, folders: Folders) -> Found:

@@ -149,7 +149,7 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
     if job.method != trained.method:
         method = trainer.make_method(network_of(method), trainable(context.methods, job.method), job.config)
     with saver.saving(state):
-        record = outputs.measured(method, replace(empty_record(job), notes=method.notes()))
+        record = outputs.measured(method, replace(empty_record(job), notes=[*extra_data(job), *method.notes()]))
     if not job.task.data.mean:
         record = replace(record, pixels=Pixels(rounded(trainer.data.mean), rounded(trainer.data.std)))
     if context.track_bound:
@@ -160,6 +160,12 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
         saver.save(state)
     origin = accounting.for_record(job, provenance(), weights_kept=context.keep_weights)
     return replace(record, checksums=outputs.checksums, provenance=origin)
+
+
+def extra_data(job: Job) -> list[str]:
+    """Return the note that a job saw more data than others, where it did."""
+    name = Path(job.task.data.outliers).stem
+    return [f"trained with extra data (the training images of '{name}')"] if job.outliers_sha256 else []
 
 
 def rounded(values: torch.Tensor) -> list[float]:
@@ -183,8 +189,9 @@ def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) ->
     sharing = context.jobs_per_device * (ranks.size if device.type == "cpu" else 1)
     budget = data_budget(device, sharing) if context.budget is None else context.budget
     folders, config = context.folders, job.task.data
-    data = prepare(config, folders, job.split_seed, device, budget, build=False, held_out=job.held_out)
-    if data.sha256 != job.data_sha256:
+    beside = bool(job.outliers_sha256)
+    data = prepare(config, folders, job.split_seed, device, budget, False, job.held_out, with_outliers=beside)
+    if (data.sha256, data.outliers_sha256) != (job.data_sha256, job.outliers_sha256):
         raise ValueError("the images have changed since this job was planned; run the command again")
     return data
 

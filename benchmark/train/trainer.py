@@ -202,7 +202,14 @@ class Trainer:
         """
         task, seed, rows = self.task_for(method), self.job.seed, self.ranks.rows
         make = partial(
-            self.data_at(epoch).batches, task.batch_size, seed, epoch, task.augment, method.num_views, first=first
+            self.data_at(epoch).batches,
+            task.batch_size,
+            seed,
+            epoch,
+            task.augment,
+            method.num_views,
+            first=first,
+            outliers=method.needs_outliers,
         )
         if not task.mixing.is_on:
             yield from make(rows)
@@ -250,7 +257,9 @@ class Trainer:
         load_average(state.averages.of(config), trained_parameters(method))
         method.train()
         sizes = self.data.batch_sizes(task.batch_size)[: self.job.max_steps or None]
-        batches = self.data.batches(task.batch_size, seed, task.epochs, task.augment, method.num_views)
+        batches = self.data.batches(
+            task.batch_size, seed, task.epochs, task.augment, method.num_views, outliers=method.needs_outliers
+        )
         with torch.no_grad(), fresh_statistics(method) as statistics:
             for step, (batch, _) in enumerate(zip(batches, sizes, strict=False)):
                 streams.reseed(seed, "model noise", task.epochs, step)

@@ -29,12 +29,12 @@ IDENTIFIED = {
     "ScheduleConfig": "name factor every cycles hold_from hold_rate",
     "AveragingConfig": "name start rate decay ramp",
     "MixingConfig": "name alpha weight reduction",
-    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts trunk",
+    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts outliers_sha256 trunk",
 }
 """Fields that can change a result, by class: another value gives another id."""
 NOT_IDENTIFIED = {
     "TaskConfig": " ".join(recipe.INDIFFERENT),
-    "DataConfig": "path",
+    "DataConfig": "path outliers",
     "BoundConfig": "alpha beta rho rho_prime abstention_cost delta threshold",
     "ResourcesConfig": "cpus gpus memory_gb",
     "Job": " ".join(job_module.INDIFFERENT),

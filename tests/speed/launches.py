@@ -45,6 +45,7 @@ MOST = {
     "Soft ECE": 235,
     "CRL": 206,
     "LogitNorm": 186,
+    "OpenMix": 212,
     "TAL": 241,
     "TAL released": 248,
     "AURC loss": 183,

@@ -15,6 +15,7 @@ import torch
 from tabulate import tabulate
 from torch import Tensor
 
+from benchmark.check.harness import with_outliers
 from benchmark.config.load import load_task
 from benchmark.config.task import TaskConfig
 from benchmark.data.sources import describe
@@ -34,6 +35,7 @@ REST = {
     "SelectiveNet": "the selection head and the auxiliary classifier",
     "MMCE": "a B×B kernel",
     "AUCOC": "B×B normal integrals in float64",
+    "OpenMix": "a mixture beside each image, in the same pass",
     "TAL": "distances of the batch to a queue of pairs of numbers (passes over B×Q)",
     "TAL released": "distances of the batch to a queue of pairs of numbers (passes over B×Q)",
 }
@@ -96,7 +98,7 @@ def make_runner(task: TaskConfig, label: str, owner: str, registry: Registry) ->
         fill_queues(method.memory, facts.num_classes)
     views = tuple(torch.randn(task.batch_size, *facts.shape) for _ in range(method.num_views))
     labels = torch.arange(task.batch_size) % facts.num_classes
-    batch = Batch(views, labels, torch.arange(task.batch_size))
+    batch = with_outliers(Batch(views, labels, torch.arange(task.batch_size)), method)
     return Runner(method, OPTIMIZERS[task.optimizer.name](trained_parameters(method), task.optimizer), batch)
 
 

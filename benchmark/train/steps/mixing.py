@@ -84,6 +84,7 @@ def rows_of(batch: Batch, rows: slice) -> Batch:
         indices=batch.indices[rows],
         partners=None if batch.partners is None else batch.partners[rows],
         beside=None if batch.beside is None else rows_of(batch.beside, rows),
+        outliers=None if batch.outliers is None else batch.outliers[rows],
     )
 
 
