@@ -22,7 +22,7 @@ OWN = ("benchmark", "methods")
 
 def deciding_files() -> list[Path]:
     """Return the files of the core that decide results: contract, plan, and all of some packages but what does not."""
-    found = [CORE / "interface.py", CORE / "jobs" / "plan.py"]
+    found = [CORE / "interface.py", CORE / "jobs" / "plan.py", CORE / "jobs" / "members.py"]
     for package in DECIDING:
         found += [path for path in (CORE / package).glob("*.py") if path.stem not in INDIFFERENT.get(package, ())]
     return sorted(found)

@@ -1,10 +1,10 @@
 """Plan jobs: from labels to settings, from settings to identities, and which jobs each job needs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmark.base.errors import UserError, brief
+from benchmark.base.errors import UserError
 from benchmark.base.names import canonical, unknown_name
 from benchmark.base.schema import build, identity
 from benchmark.config.recipe import differences
@@ -13,6 +13,7 @@ from benchmark.interface import Contestant, Derived, Member, Method, Recipe
 from benchmark.jobs.allowance import Allowance
 from benchmark.jobs.code_version import combined, core_hash
 from benchmark.jobs.job import Job, Methods, own_parts, part_owners
+from benchmark.jobs.members import changed_recipe, members_of, with_data_seed
 from benchmark.jobs.suite import Entry
 from benchmark.measure.catalogue import all_titles
 from benchmark.measure.labels import name_at
@@ -111,8 +112,8 @@ class Planner:
 
     def impossible(self, method: type[Contestant], config: Any) -> str:
         """Return why the task cannot have a method; empty where it can."""
-        on_validation = getattr(config, "images", "") == "validation"
-        if (method.needs_validation or on_validation) and not self.task.data.has_validation:
+        validates = method.needs_validation or getattr(config, "images", "") == "validation"
+        if validates and not self.task.data.has_validation:
             return "needs validation images, and data.val is 0"
         if self.needs_outliers(method) and not self.task.data.outliers:
             return NO_OUTLIERS
@@ -120,11 +121,14 @@ class Planner:
             return "combines states of earlier epochs, and has no final weights to average"
         return ""
 
+    def taking_part(self, method: type[Contestant]) -> list[type[Contestant]]:
+        """Return a method, and what trains the network before it."""
+        before = [getattr(method, name, None) for name in ("warmup", "starts_from")]
+        return [method, *(self.methods.get(name) for name in before if name in self.methods.names())]
+
     def needs_outliers(self, method: type[Contestant]) -> bool:
         """Return whether a method trains on outliers, or one that trains the network before it."""
-        before = [getattr(method, name, None) for name in ("warmup", "starts_from")]
-        trained = [method, *(self.methods.get(name) for name in before if name in self.methods.names())]
-        return any(issubclass(each, Method) and each.needs_outliers for each in trained)
+        return any(issubclass(each, Method) and each.needs_outliers for each in self.taking_part(method))
 
     def outliers_for(self, label: str, method: type[Contestant]) -> str:
         """Return the hash of the outliers that a method trains on; empty where it needs none."""
@@ -201,11 +205,9 @@ class Planner:
 
     def refuse_mixed(self, label: str, owner: str) -> None:
         """Raise UserError where mixed images would replace those of a method that cannot learn from two labels."""
-        mixing, method = self.task.mixing.name, self.methods.get(owner)
-        if mixing not in ("mixup", "cutmix") or not issubclass(method, Method) or method.starts_from is not None:
-            return
-        trained = [method, *([self.methods.get(method.warmup)] if method.warmup in self.methods.names() else [])]
-        if not all(issubclass(each, Method) and each.takes_mixed for each in trained):
+        mixing, parts = self.task.mixing.name, self.taking_part(self.methods.get(owner))
+        learn = [each for each in parts if issubclass(each, Method) and each.starts_from is None]
+        if mixing in ("mixup", "cutmix") and not all(each.takes_mixed for each in learn):
             raise UserError(
                 f"{label} cannot learn from the two labels of mixed images (mixing.name = {mixing}); use regmixup, "
                 "which adds them beside any loss, or leave it out"
@@ -262,40 +264,6 @@ class Planner:
         if member.seed == seed:
             return job
         return with_data_seed(job, seed)
-
-
-def with_data_seed(job: Job, seed: int) -> Job:
-    """Return the job on the split of another seed, with all that it needs."""
-    needs = tuple(with_data_seed(need, seed) for need in job.needs)
-    return replace(job, data_seed=seed, needs=needs, trunk=job.trunk and replace(job.trunk, data_seed=seed))
-
-
-def changed_recipe(task: TaskConfig, changes: Mapping[str, Any], label: str) -> TaskConfig:
-    """Return the task with some fields replaced; in a table of settings, only the values that are named."""
-    if not changes:
-        return task
-    values = dict(vars(task))
-    for name, value in changes.items():
-        old = getattr(task, name, None)
-        values[name] = {**vars(old), **value} if is_dataclass(old) and isinstance(value, Mapping) else value
-    plain = {name: vars(value) if is_dataclass(value) else value for name, value in values.items()}
-    return build(TaskConfig, plain, f"{task.name}: recipe of {label}")
-
-
-def members_of(method: type[Contestant], config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
-    """Return the trainings that a method combines, or the one that it starts from."""
-    if issubclass(method, Derived):
-        try:
-            members = list(method.members(config, seed, num_epochs))
-        except Exception as error:
-            reason = brief(error)
-            raise UserError(f"{method.__name__}.members fails: {reason}") from error
-        if not members:
-            raise UserError(f"{method.__name__}.members names no training to combine")
-        return members
-    if issubclass(method, Method) and method.starts_from is not None and not method.second_stage:
-        return [Member(method.starts_from, seed)]
-    return []
 
 
 def plan(

@@ -8,7 +8,7 @@ import numpy as np
 from benchmark.base.schema import build
 from benchmark.interface import Combination, Derived
 from benchmark.jobs.job import Job
-from benchmark.jobs.plan import members_of
+from benchmark.jobs.members import members_of
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence
 from benchmark.store.provenance import Provenance

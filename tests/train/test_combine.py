@@ -87,7 +87,7 @@ def test_what_needs_validation_images_has_a_reason_without_them(tiny: Path, regi
 
 
 def test_a_recipe_that_cannot_be_is_refused_in_one_line(tiny: Path, registry: Registry) -> None:
-    from benchmark.jobs.plan import changed_recipe
+    from benchmark.jobs.members import changed_recipe
 
     task = load_task(str(tiny))
     with pytest.raises(UserError, match="recipe of X"):
