@@ -60,5 +60,5 @@ def trainable_labels(patient: Patient) -> Iterator[tuple[str, str]]:
     """Yield every label that trains something, with the file of its method."""
     for name in patient.methods.names():
         method = patient.methods.get(name)
-        if issubclass(method, Method) and method.trains():
+        if issubclass(method, Method) and method.starts_from is None:
             yield from ((label, name) for label in method.labels)
