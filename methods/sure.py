@@ -16,7 +16,7 @@ class Sure(Recipe):
     labels = {"SURE": {}}
     of = "CRL"
     changes = {
-        "mixing": {"name": "regmixup"},
+        "mixing": {"name": "regmixup", "reduction": "sum"},
         "network": {"classifier": "cosine"},
         "optimizer": {"sharpness": "sam"},
         "averaging": {"name": "swa", "rate": 0.5},

@@ -10,7 +10,11 @@ class SurePlus(Recipe):
     reference = "SURE+, 2026"
     labels = {"SURE+": {}}
     of = "SR"
-    changes = {"mixing": {"name": "regmixup"}, "optimizer": {"sharpness": "f-sam"}, "averaging": {"name": "ema"}}
+    changes = {
+        "mixing": {"name": "regmixup", "reduction": "sum"},
+        "optimizer": {"sharpness": "f-sam"},
+        "averaging": {"name": "ema"},
+    }
 
 
 METHOD = SurePlus

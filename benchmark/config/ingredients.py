@@ -53,7 +53,7 @@ class MixingConfig:
     """Training images that are mixtures of two, with both labels, in the shares λ and 1−λ; λ ~ Beta(α, α) per batch.
 
     mixup: λ·x + (1−λ)·x′. cutmix: a box of x′, of the share 1−λ, in the place of that of x. regmixup: the batch stays,
-    and plain cross-entropy of its mixup is added to whatever loss the method has.
+    and plain cross-entropy of its mixup counts as much as whatever loss the method has.
     """
 
     name: Literal["none", "mixup", "cutmix", "regmixup"] = later("none")
@@ -61,8 +61,9 @@ class MixingConfig:
     """0: as published, 0.3 for mixup, 1 for cutmix, 10 for regmixup (20 on CIFAR-10)."""
     weight: Weight = later(1.0)
     """regmixup: of the second term."""
-    reduction: Literal["sum", "mean"] = later("sum")
-    """regmixup: add the terms, or take half of their sum as the released code does."""
+    reduction: Literal["mean", "sum"] = later("mean")
+    """regmixup: half of the sum of both terms, as the released code has it, or their sum, as the paper writes it. The
+    sum is like twice the learning rate, at which some tasks learn nothing."""
 
     def __post_init__(self) -> None:
         check_owners(self, {"alpha": (*PUBLISHED_ALPHA,), "weight": ("regmixup",), "reduction": ("regmixup",)})

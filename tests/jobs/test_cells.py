@@ -80,9 +80,9 @@ def test_named_cells_are_cells_of_the_grid(tiny: Path) -> None:
     held = ["averaging.name=swa", "averaging.rate=0.5", "optimizer.sharpness=sam"]
     cell = planned(tiny, ["SR"], *held)["SR+SAM+SWA"]
     assert planned(tiny, ["FMFP"])["FMFP"].id == cell.id
-    full = ["mixing.name=regmixup", "network.classifier=cosine"]
+    full = ["mixing.name=regmixup", "mixing.reduction=sum", "network.classifier=cosine"]
     assert planned(tiny, ["SURE"])["SURE"].id == planned(tiny, ["CRL"], *held, *full)["CRL+RegMixup+cosine+SAM+SWA"].id
-    plus = [INGREDIENTS[name].override for name in ("regmixup", "f-sam", "ema")]
+    plus = [*(INGREDIENTS[name].override for name in ("regmixup", "f-sam", "ema")), "mixing.reduction=sum"]
     assert planned(tiny, ["SURE+"])["SURE+"].id == planned(tiny, ["SR"], *plus)["SR+RegMixup+F-SAM+EMA"].id
 
 

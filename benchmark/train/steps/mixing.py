@@ -91,7 +91,7 @@ def rows_of(batch: Batch, rows: slice) -> Batch:
 def training_step(method: Method, batch: Batch, progress: Progress, config: MixingConfig) -> Step:
     """Return the step of a method, with the plain cross-entropy of the mixed batch beside its own, where there is one.
 
-    regmixup: L + w·CE_mix, or half of it. The two batches pass apart, as the method's loss sees its own alone.
+    regmixup: half of L + w·CE_mix, or all of it. The two batches pass apart, as the method's loss sees its own alone.
     """
     step = method.training_step(batch, progress)
     if batch.beside is None:
