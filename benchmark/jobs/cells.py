@@ -7,6 +7,7 @@ from itertools import product
 from benchmark.base.errors import UserError
 from benchmark.base.names import canonical, match_name
 from benchmark.config.ingredients import INGREDIENTS, NONE, Ingredient
+from benchmark.interface import Recipe
 from benchmark.jobs.plan import Planner
 from benchmark.jobs.suite import Entry
 from benchmark.measure.labels import labels_named, match_labels
@@ -107,7 +108,10 @@ def plan_cells(
     """Return the entry of each cell; `planner_with` plans the task with some changed settings."""
     entries = []
     for cell in cells:
-        for entry in planner_with(cell.overrides).entries(cell.label, owners[cell.label], seeds):
+        planner, owner = planner_with(cell.overrides), owners[cell.label]
+        if cell.levels and issubclass(planner.methods.get(owner), Recipe):
+            raise UserError(f"{cell.label} is itself a cell of such a grid; cross the method that it is made of")
+        for entry in planner.entries(cell.label, owner, seeds):
             named = replace(entry, base=cell.label, levels=cell.levels) if cell.levels else entry
             entries.append(named)
     return tuple(entries)

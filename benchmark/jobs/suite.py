@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmark.base.names import canonical
 from benchmark.base.schema import identity
 from benchmark.config.recipe import Differences, recipe_of
 from benchmark.config.task import TaskConfig
@@ -90,10 +91,10 @@ def manifest_of(suite: Suite) -> Manifest:
 
 def shown_label(label: str, entries: Iterable[Entry]) -> str:
     """Return the label of the column that a task's own label means: with the ingredients that all its runs have."""
-    entries = list(entries)
-    if label in [entry.label for entry in entries]:
-        return label
-    return next((entry.label for entry in entries if entry.base == label), label)
+    names = [(canonical(entry.label), canonical(entry.base), entry.label) for entry in entries]
+    meant = canonical(label)
+    exact = [shown for name, _, shown in names if name == meant]
+    return next(iter([*exact, *(shown for _, base, shown in names if base == meant)]), label)
 
 
 def entry_of_manifest(entry: Entry) -> ManifestEntry:

@@ -158,7 +158,8 @@ def task_suite(
     refuse_doubled(entries)
     default = match_labels([task.reference], owners, f"reference of {task.name}:")[0]
     shown = list(dict.fromkeys(entry.label for entry in entries))
-    reference = pick_reference(wanted.reference, shown_label(default, entries), shown)
+    asked = wanted.reference and shown_label(wanted.reference, entries)
+    reference = pick_reference(asked, shown_label(default, entries), shown)
     for entry in entries:
         if entry.reason:
             say(f"{task.name} {entry.label}: {entry.reason}; its column stays empty")

@@ -114,6 +114,7 @@ def test_a_factorial_trains_what_differs(tiny: Path, tmp_path: Path) -> None:
         (["--with", "swa", "ema"], "SWA and EMA exclude each other; name them apart, e.g. --methods SR+SWA SR+EMA"),
         (["--methods", "sr+swa", "sr", "--with", "swa"], "SR+SWA is asked for twice"),
         (["factorial", "--with", "swa|none", "--methods", "sr+sam"], "name methods without ingredients"),
+        (["factorial", "--with", "swa|none", "--methods", "fmfp"], "FMFP is itself a cell of such a grid"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(tiny: Path, tmp_path: Path, words: list[str], said: str) -> None:
@@ -123,6 +124,13 @@ def test_what_cannot_be_meant_is_refused_in_one_line(tiny: Path, tmp_path: Path,
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "r").exists()
+
+
+def test_the_reference_is_found_by_its_plain_name(tiny: Path, tmp_path: Path) -> None:
+    words = ("--datasets", tiny, "--methods", "sr", "sat", "--with", "sam", "--reference", "sr", "--set", "epochs=3")
+    assert run_here(*words, "--seeds", 1, "--results", tmp_path).returncode == 0
+    (manifest,) = Store(tmp_path).manifests()
+    assert manifest.reference == "SR+SAM"
 
 
 def test_methods_with_ingredients_stand_beside_those_without(tiny: Path, tmp_path: Path) -> None:
