@@ -252,7 +252,9 @@ def checked(found: object, where: str) -> type[Contestant]:
             f"'{where}' must end with METHOD = YourClass, a subclass of benchmark.interface.Method (or Derived), or "
             "define SCORES, NETWORKS or SOURCES"
         )
-    missing = [name for name in ("title", "reference", "labels") if not getattr(found, name, None)]
+    wanted = ["title", "reference", "labels", *(("of", "changes") if issubclass(found, Recipe) else ())]
+    wanted += ["starts_from"] if issubclass(found, Method) and found.second_stage else []
+    missing = [name for name in wanted if not getattr(found, name, None)]
     if missing:
         raise UserError(f"'{where}': class {found.__name__} lacks {', '.join(missing)}")
     labels_ok = isinstance(found.labels, Mapping) and all(isinstance(v, Mapping) for v in found.labels.values())
@@ -273,5 +275,7 @@ def needed_fields(found: type[Contestant]) -> Iterator[tuple[str, str]]:
     """Yield what a class declares, with the field of its Config that the core then reads or sets."""
     if issubclass(found, Method) and found.warmup is not None:
         yield "a warm-up", "warmup_epochs"
+    if issubclass(found, Method) and found.second_stage:
+        yield from (("a second stage", name) for name in ("epochs", "lr", "images"))
     if issubclass(found, Method) and found.one_per_coverage is not None:
         yield "one training per coverage", found.one_per_coverage

@@ -1,9 +1,9 @@
-"""Settings of the ingredients that go with every method: averaged weights, flat minima, mixed images, heads.
+"""Settings of the ingredients that go with every method, and the constants that they stand for.
 
-Each is a field of a task, neutral where a task says nothing, and has a name that labels show and `--with` takes.
+Each is a field of a task, neutral where a task says nothing. Results depend on what is here, beyond what ids say.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -46,6 +46,10 @@ class AveragingConfig:
     def first_epoch(self, num_epochs: int) -> int:
         """Return the number of epochs before the first whose weights are averaged."""
         return min(round(self.start * num_epochs), num_epochs - 1) if self.name == "swa" else 0
+
+    def hold(self, num_epochs: int) -> dict[str, Any]:
+        """Return the fields of the schedule that differ in its training: none without a rate of its own."""
+        return {"hold_from": max(self.first_epoch(num_epochs), 1), "hold_rate": self.rate} if self.rate else {}
 
 
 @dataclass(frozen=True)
@@ -90,53 +94,3 @@ def check_owners(config: Any, owners: Mapping[str, tuple[str, ...]], by: str = "
             not idle or getattr(config, field) == defaults[field],
             f"{field} belongs to {by} = {' or '.join(kinds)}, not to {getattr(config, by)}",
         )
-
-
-@dataclass(frozen=True)
-class Ingredient:
-    """What people call an ingredient, and the setting that it stands for."""
-
-    factor: str
-    """What it is one level of: two of the same factor exclude each other."""
-    title: str
-    """In labels: SR+SAM+SWA."""
-    field: str
-    value: str
-    about: str
-
-    @property
-    def override(self) -> str:
-        return f"{self.field}={self.value}"
-
-
-def averaging(title: str, about: str) -> Ingredient:
-    return Ingredient("averaging", title, "averaging.name", title.lower(), about)
-
-
-def steps(title: str, about: str) -> Ingredient:
-    return Ingredient("steps", title, "optimizer.sharpness", title.lower(), about)
-
-
-def mixing(title: str, about: str) -> Ingredient:
-    return Ingredient("mixing", title, "mixing.name", title.lower(), about)
-
-
-ALL = (
-    mixing("mixup", "mixed images and labels; for methods that can learn from two labels"),
-    mixing("CutMix", "a box of another image; for methods that can learn from two labels"),
-    mixing("RegMixup", "plain cross-entropy of mixed images, added to the method's loss"),
-    Ingredient("classifier", "cosine", "network.classifier", "cosine", "logits are scaled cosines, without bias"),
-    steps("SAM", "sharpness-aware steps: the gradient where the loss is worst nearby; two passes a step"),
-    steps("F-SAM", "the same along the noise of the batch alone (friendly)"),
-    steps("ASAM", "the same in a neighbourhood that is scaled with the weights"),
-    averaging("SWA", "the mean of the weights after each epoch of the last part of the training"),
-    averaging("EMA", "the moving mean of the weights over all steps"),
-)
-"""In the order in which labels name them."""
-INGREDIENTS = {each.title.lower(): each for each in ALL}
-
-
-def label_suffix(used: Iterable[Ingredient]) -> str:
-    """Return what a label has after the name of the method: `+SAM+SWA`."""
-    wanted = set(used)
-    return "".join(f"+{each.title}" for each in ALL if each in wanted)

@@ -8,13 +8,8 @@ from benchmark.base.limits import SEEDS, Positive, Within, shown
 from benchmark.base.names import is_plain
 from benchmark.base.schema import check, later, unidentified
 from benchmark.base.units import counted
-from benchmark.config.ingredients import (
-    ALL,
-    AveragingConfig,
-    Ingredient,
-    MixingConfig,
-    label_suffix,
-)
+from benchmark.config.ingredient_names import ALL, Ingredient, label_suffix
+from benchmark.config.ingredients import AveragingConfig, MixingConfig
 from benchmark.config.training import EPOCHS, AugmentConfig, NetworkConfig, OptimizerConfig, ScheduleConfig
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
@@ -217,8 +212,7 @@ class TaskConfig:
         """Return the task of the trainings whose weights this one averages: itself, where it does not average."""
         if not self.averaging.is_on:
             return self
-        first, rate = self.averaging.first_epoch(self.epochs), self.averaging.rate
-        held = replace(self.schedule, hold_from=max(first, 1), hold_rate=rate) if rate else self.schedule
+        held = replace(self.schedule, **self.averaging.hold(self.epochs))
         return replace(self, averaging=AveragingConfig(), schedule=held)
 
     @property

@@ -5,13 +5,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from benchmark.base.files import say
 from benchmark.base.units import text_from_seconds, two_digits
-from benchmark.config.ingredients import ALL, NONE
+from benchmark.config.ingredient_names import ALL
+from benchmark.config.ingredients import NONE
 from benchmark.config.task import TaskConfig
 from benchmark.data.cache import Folders
 from benchmark.data.dataset import Split, batch_bounds, prepare
@@ -35,6 +37,8 @@ UNTIMED_STEPS, TIMED_STEPS, TIMED_SECONDS = 2, 4, 1.0
 """At least TIMED_STEPS are timed; where these are fast, as many as take TIMED_SECONDS."""
 FEW_IMAGES = 8
 PER_STEP = ("warmup", "own")
+PLAIN: Mapping[str, Any] = MappingProxyType({})
+"""The identity of a job without ingredients."""
 CONSTANTS = ("rho", "sigma", "smoothing", "statistics", "cosine_scale")
 """Of ingredients; they cost nothing."""
 
@@ -51,11 +55,13 @@ class StepTimes:
     cut_short: bool = False
     """Whether the user interrupted the measurement."""
 
-    def add(self, job_id: str, method: str, seconds: Mapping[str, float], passes: int = 1) -> None:
+    def add(self, job_id: str, method: str, seconds: Mapping[str, float], identity: Mapping[str, Any] = PLAIN) -> None:
+        """Add what a job with this identity took. The steps of a second stage say nothing of other methods."""
         for phase in {"warmup", "own", "first", "later"} & seconds.keys():
-            each = seconds[phase] / passes if phase in PER_STEP else seconds[phase]
-            for name in (job_id, method, ""):
-                self.seconds.setdefault((name, phase), []).append(each)
+            in_stage = phase == "own" and has_stage(identity)
+            passes = passes_of(identity) if phase in PER_STEP and not in_stage else 1
+            for name in (job_id, method) if in_stage else (job_id, method, ""):
+                self.seconds.setdefault((name, phase), []).append(seconds[phase] / passes)
 
     def of(self, job: Job, phase: str) -> float | None:
         """Return the seconds per step: of this job if known, else of its method, else of any method of the task."""
@@ -90,7 +96,7 @@ def known_step_times(jobs: Sequence[Job], store: Store, device: str) -> StepTime
     for record in store.records(jobs[0].task.name):
         for timed in (record.provenance.step_seconds, record.provenance.outside_seconds):
             if timed is not None and timed.device == device and timed_settings(record.identity) == wanted:
-                step_times.add(record.job, record.method, timed.seconds, passes_of(record.identity))
+                step_times.add(record.job, record.method, timed.seconds, record.identity)
     return step_times
 
 
@@ -102,9 +108,14 @@ def timed_settings(identity: Mapping[str, Any]) -> list[Any]:
     return [data["source"], data.get("image_size"), *(plain.get(name) for name in TIMED_FIELDS)]
 
 
+def has_stage(identity: Mapping[str, Any]) -> bool:
+    """Tell whether a job trains a second stage: only such a method has a setting for the images of it."""
+    return "images" in identity.get("config", {})
+
+
 def passes_of(identity: Mapping[str, Any]) -> int:
     """Return how many forward and backward passes a step takes: two if sharpness-aware, twice as many with RegMixup."""
-    sharp = bool(identity["optimizer"].get("sharpness", NONE) != NONE)
+    sharp = bool(identity.get("optimizer", {}).get("sharpness", NONE) != NONE)
     beside = bool(identity.get("mixing", {}).get("name") == "regmixup")
     return (1 + sharp) * (1 + beside)
 
@@ -167,7 +178,7 @@ def measure_step_times(jobs: Sequence[Job], folders: Folders, methods: Methods, 
             say(f"interrupted: {index} of {len(kinds)} kinds of step are measured; the others get the median")
             step_times.cut_short = True
             break
-        step_times.add(job.id, job.method, seconds, passes_of(job.identity()))
+        step_times.add(job.id, job.method, seconds, job.identity())
         epoch = text_from_seconds(steps * seconds["own"])
         say(f"{job.task.name} {job.label}: {two_digits(1000 * seconds['own'])} ms a step, {epoch} an epoch")
     return step_times

@@ -6,7 +6,8 @@ from itertools import product
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import canonical, match_name
-from benchmark.config.ingredients import INGREDIENTS, NONE, Ingredient
+from benchmark.config.ingredient_names import INGREDIENTS, Ingredient
+from benchmark.config.ingredients import NONE
 from benchmark.interface import Recipe
 from benchmark.jobs.plan import Planner
 from benchmark.jobs.suite import Entry

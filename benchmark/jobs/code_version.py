@@ -12,6 +12,7 @@ from benchmark.jobs.same_code import SAME_CODE
 CORE = Path(__file__).resolve().parents[1]
 DECIDING = ("data", "train", "train/steps")
 """The packages whose code a prediction can depend on, beyond what its job's id and the hash of its data say."""
+DECIDING_FILES = ("interface.py", "jobs/plan.py", "jobs/members.py", "config/ingredients.py")
 INDIFFERENT = {
     "data": {"cache", "cache_build", "cache_chunks", "devices"},
     "train": {"accounting", "bound", "preflight", "provenance", "pulse"},
@@ -21,8 +22,8 @@ OWN = ("benchmark", "methods")
 
 
 def deciding_files() -> list[Path]:
-    """Return the files of the core that decide results: contract, plan, and all of some packages but what does not."""
-    found = [CORE / "interface.py", CORE / "jobs" / "plan.py", CORE / "jobs" / "members.py"]
+    """Return the files of the core that decide results: contract, plan, constants, most of some packages."""
+    found = [CORE / name for name in DECIDING_FILES]
     for package in DECIDING:
         found += [path for path in (CORE / package).glob("*.py") if path.stem not in INDIFFERENT.get(package, ())]
     return sorted(found)

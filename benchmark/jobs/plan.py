@@ -162,7 +162,10 @@ class Planner:
     def job(self, label: str, owner: str, config: Any, seed: int) -> Job:
         method = self.methods.get(owner)
         if issubclass(method, Recipe):
-            return next(self.recipe_entries(label, method, [seed])).jobs[0]
+            entry = next(self.recipe_entries(label, method, [seed]))
+            if not entry.jobs:
+                raise UserError(f"{label}: {entry.reason}")
+            return entry.jobs[0]
         if self.task.averaging.is_on and issubclass(method, Method) and method.starts_from is None:
             return self.averaged_job(label, self.trained.job(label, owner, config, seed))
         self.refuse_mixed(label, owner)
@@ -198,9 +201,10 @@ class Planner:
 
     def averaged_job(self, label: str, trained: Job) -> Job:
         """Return the job that takes over the average of a training."""
-        named = label.endswith(self.task.suffix)  # trials of a search are called otherwise
-        plain = label.removesuffix(self.task.suffix) + self.task.trained.suffix if named else label
-        needs = (replace(trained, label=plain),)
+        name, at, coverage = label.partition("@")
+        named = name.endswith(self.task.suffix)  # trials of a search are called otherwise
+        plain = name.removesuffix(self.task.suffix) + self.task.trained.suffix if named else name
+        needs = (replace(trained, label=plain + at + coverage),)
         return replace(trained, task=self.task, label=label, needs=needs, takes_over=True, warmup_epochs=0, trunk=None)
 
     def refuse_mixed(self, label: str, owner: str) -> None:

@@ -62,7 +62,7 @@ def averaged_trainings(job: Job) -> list[Job]:
 
 def with_averages(job: Job, wanted: Mapping[Path, Sequence[AveragingConfig]]) -> Job:
     """Return a job, and what it branches off, with the averages that are wanted of them."""
-    if job.stage_epochs and job.trunk is not None and job.trunk.folder in wanted:
+    if job.trunk is not None and job.trunk.folder in wanted:
         job = replace(job, trunk=replace(job.trunk, averages=tuple(wanted[job.trunk.folder])))
     return replace(job, averages=tuple(wanted[job.folder])) if job.folder in wanted else job
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmark.base import added
 from benchmark.base.added import Added
-from benchmark.config.ingredients import INGREDIENTS
+from benchmark.config.ingredient_names import INGREDIENTS
 from benchmark.data.sources import source_titles
 from benchmark.library.names import methods, tasks
 from benchmark.measure.catalogue import OWN, all_titles

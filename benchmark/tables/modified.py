@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from benchmark.config.ingredients import ALL
+from benchmark.config.ingredient_names import ALL
 from benchmark.config.load import load_task, task_names
 from benchmark.config.recipe import recipe_differences, recipe_of
 from benchmark.store.manifest import Manifest

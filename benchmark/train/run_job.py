@@ -203,7 +203,8 @@ def run_epochs(saver: Checkpoints, report: Report, observers: Sequence[Observer]
     with saver.saving(state):
         outputs.write_due(state.method, state.epoch)
     while state.epoch < job.last_epoch:
-        state = trainer.in_phase(state)
+        with saver.saving(state):  # a second stage may begin with a pass over the images
+            state = trainer.in_phase(state)
         with saver.saving(state), trainer.pulse.doing(partial(saver.save_if_due, state, within_epoch=True)):
             epoch, first_step, started = state.epoch, state.step, time.monotonic()
             try:

@@ -110,16 +110,18 @@ class Trainer:
         """Return the task as it is trained: a second stage has an optimiser of its own, and no ingredients."""
         task = self.job.task
         if not method.second_stage:
-            return task
+            return task.trained if self.job.stage_epochs else task
         adam = OptimizerConfig("adam", method.config.lr)
         return replace(task, optimizer=adam, schedule=ScheduleConfig(), mixing=MixingConfig(), checkpoint="last")
 
     def data_at(self, epoch: int) -> DataSet:
         """Return the data with the images that an epoch trains on as its training images."""
         in_stage = self.job.stage_epochs and epoch >= self.job.warmup_epochs
-        if in_stage and self.job.config["images"] == "validation" and self.data.val is not None:
-            return replace(self.data, train=self.data.val)
-        return self.data
+        if not in_stage or self.job.config["images"] == "train":
+            return self.data
+        if self.data.val is None:
+            raise ValueError("its second stage trains on validation images, and there are none; set data.val")
+        return replace(self.data, train=self.data.val)
 
     def make_method(self, network: Network, method_class: type[Method], settings: Mapping[str, Any]) -> Method:
         """Return a method around a network, with its outputs and state drawn from their own random streams."""
@@ -191,9 +193,9 @@ class Trainer:
             state.averages.after_step(parameters)
             state.step = step_index + 1
             self.pulse(state.step, num_steps, epoch)
-        state.averages.after_epoch(parameters)
         self.ranks.sync_buffers(method)
         self.end_epoch(state, Progress(epoch, num_epochs, num_steps - 1, num_steps))
+        state.averages.after_epoch(parameters)  # last: a stop before it does the end of the epoch again
 
     def batches(self, method: Method, epoch: int, first: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch that this rank trains on, from the `first` on, mixed where the task says so.

@@ -78,7 +78,8 @@ def without_idle_validation(task: TaskConfig, method: type[Contestant], methods:
             f"{task.name}: this method needs validation images beside those that judge its trials; "
             "add --set data.val=0.1"
         )
-    if used or task.checkpoint == "best":
+    in_stage = any(issubclass(each, Method) and each.second_stage for each in taking_part)
+    if used or in_stage or task.checkpoint == "best":
         return task
     return replace(task, data=replace(task.data, val=0.0, official_val=False, val_images=0))
 

@@ -205,9 +205,19 @@ def test_steps_of_several_passes_are_forecast_from_plain_ones(tiny: Path) -> Non
     times, (job,), (other,) = StepTimes(), plain.jobs, mixed.jobs
     assert timed_settings(job.identity()) == timed_settings(other.identity())
     assert (passes_of(job.identity()), passes_of(other.identity())) == (1, 4)
-    times.add(job.id, job.method, {"own": 0.1}, passes_of(job.identity()))
+    times.add(job.id, job.method, {"own": 0.1}, job.identity())
     assert times.of(other, "own") == pytest.approx(0.4)
     times = StepTimes()
-    times.add(other.id, other.method, {"own": 0.4, "later": 2.0}, passes_of(other.identity()))
+    times.add(other.id, other.method, {"own": 0.4, "later": 2.0}, other.identity())
     assert times.of(job, "own") == pytest.approx(0.1)
     assert times.outside(job) == 2.0
+
+
+def test_the_steps_of_a_second_stage_stand_for_themselves(tiny: Path) -> None:
+    task = load_task(str(tiny), ["optimizer.sharpness=sam"])
+    entries = plan(task, ["SR", "ConfidNet"], [0], Registry(), data_hash(task))
+    plain, stage = (entry.jobs[0] for entry in entries)
+    times = StepTimes()
+    times.add(stage.id, stage.method, {"own": 1.0}, stage.identity())
+    assert times.of(stage, "own") == 1.0
+    assert times.of(plain, "own") is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.base.errors import UserError
-from benchmark.config.ingredients import ALL, INGREDIENTS
+from benchmark.config.ingredient_names import ALL, INGREDIENTS
 from benchmark.config.load import load_task
 from benchmark.jobs.cells import crossed, find_ingredients, read_cells, read_factors
 from benchmark.jobs.job import Job

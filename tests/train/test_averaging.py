@@ -19,6 +19,8 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_averages
 from benchmark.store.store import PREDICTION, Store
+from benchmark.train.checkpoints import state_from_plain, state_to_plain
+from benchmark.train.pulse import Interrupted
 from benchmark.train.run_job import Context, run_job
 from benchmark.train.steps.averaging import Average, Averages, ema_decay, fresh_statistics
 from benchmark.train.steps.optimizers import learning_rate
@@ -238,3 +240,26 @@ def plan_entries(tiny: Path, label: str, *overrides: str) -> Any:
 def test_settings_that_mean_nothing_are_refused(tiny: Path, override: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
         load_task(str(tiny), [override])
+
+
+def test_an_epoch_counts_once_where_its_validation_is_interrupted(tiny: Path) -> None:
+    (job,) = jobs_of(tiny, "SR", "averaging.name=none", "checkpoint=best")
+    job = replace(job, averages=(AveragingConfig("swa", start=0.0),))
+    whole, broken = make_trainer(job, REGISTRY), make_trainer(job, REGISTRY)
+    stops = [True]
+
+    def stop(done: int, of: int, epoch: int | None = None) -> None:
+        if epoch is None and stops:
+            stops.clear()
+            raise Interrupted
+
+    broken = replace(broken, pulse=stop)  # type: ignore[arg-type]
+    states = [whole.run_epoch(whole.start())]
+    state = broken.start()
+    with pytest.raises(Interrupted):
+        broken.run_epoch(state)
+    again = state_from_plain(broken, state_to_plain(state))
+    states.append(broken.run_epoch(again))
+    ours, theirs = (each.averages.each[0] for each in states)
+    assert ours.count == theirs.count == 1
+    assert all(map(torch.equal, ours.weights, theirs.weights))

@@ -10,7 +10,9 @@ import torch
 from benchmark.config.load import load_task
 from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
+from benchmark.jobs.shared_warmup import share_averages, share_warmups
 from benchmark.store.store import PREDICTION, Store
+from benchmark.tune.search import without_idle_validation
 from methods import Registry
 from tests.conftest import data_hash, run_here
 from tests.jobs.test_shared_warmup import results_of
@@ -27,7 +29,11 @@ def jobs_of(tiny: Path, *overrides: str) -> dict[str, Job]:
     return {entry.label: entry.jobs[0] for entry in entries}
 
 
-@pytest.mark.parametrize("settings", [(), ("checkpoint=best",), ("averaging.name=swa",)], ids=["last", "best", "swa"])
+@pytest.mark.parametrize(
+    "settings",
+    [(), ("checkpoint=best",), ("averaging.name=swa", "averaging.rate=0.5")],
+    ids=["last", "best", "swa at a rate of its own"],
+)
 def test_its_network_is_that_of_the_first_stage(tiny: Path, tmp_path: Path, settings: tuple[str, ...]) -> None:
     words = [word for setting in settings for word in ("--set", setting)]
     common = ("--datasets", tiny, "--methods", "sr", "sele", "confidnet", "--seeds", 1, *SET, *words)
@@ -56,8 +62,6 @@ def test_a_killed_stage_resumes_to_the_bit(tiny: Path, tmp_path: Path, label: st
     job = jobs_of(tiny, *(["averaging.name=swa"] if "+" in label else []))[label]
     assert (job.warmup_epochs, job.stage_epochs, job.last_epoch) == (4, 2 if label == "SELE" else 3, job.last_epoch)
     if "+" in label:
-        from benchmark.jobs.shared_warmup import share_averages
-
         (job,) = share_averages([job])
     assert_resumes(job, tmp_path, torch.device("cpu"))
 
@@ -74,3 +78,18 @@ def test_what_it_trained_on_is_said(tiny: Path, tmp_path: Path) -> None:
     assert run_here(*common).returncode == 0
     (record,) = tmp_path.rglob("record.json")
     assert "validation images trained its second stage" in json.loads(record.read_text())["notes"][0]
+
+
+def test_a_trunk_takes_the_average_whoever_comes_first(tiny: Path, tmp_path: Path) -> None:
+    task = load_task(str(tiny), [*SHORT, "averaging.name=swa"])
+    entries = plan(task, ["DG", "ConfidNet"], [0], REGISTRY, data_hash(task))
+    jobs = [job for entry in entries for each in entry.jobs for job in (*each.all_needs, each)]
+    shared = share_warmups(share_averages(list({job.folder: job for job in jobs}.values())), Store(tmp_path))
+    (trunk,) = (job for job in shared if job.until)
+    assert (trunk.until, [each.name for each in trunk.averages]) == (4, ["swa"])
+
+
+def test_a_search_keeps_the_validation_images_that_it_trains_on(tiny: Path) -> None:
+    task = load_task(str(tiny))
+    assert without_idle_validation(task, REGISTRY.get("sele"), REGISTRY).data.val == 0.1
+    assert without_idle_validation(task, REGISTRY.get("cross_entropy"), REGISTRY).data.val == 0
