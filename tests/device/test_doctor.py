@@ -6,6 +6,7 @@ import torch
 from benchmark.doctor import checks as command
 from benchmark.doctor import pace, training
 from benchmark.doctor.examination import Patient, Result, Trouble
+from benchmark.doctor.made_up import trainable_labels
 from methods import Registry
 from tests.conftest import run_here
 from tests.device.conftest import NAME, SIMULATED
@@ -28,7 +29,8 @@ def test_nothing_is_wrong(device: torch.device, quick: None) -> None:
     left_out = [line for line in ran.stdout.splitlines() if line.startswith("–")]
     assert [line.split(":")[0] for line in left_out] in (["– two devices"], [])
     assert "busy with nothing, computing, copying" in ran.stdout
-    assert "three steps each of 20 labels" in ran.stdout
+    labels = list(trainable_labels(Patient(device, Registry())))
+    assert f"three steps each of {len(labels)} labels" in ran.stdout
     assert "suggested: " in ran.stdout
 
 
