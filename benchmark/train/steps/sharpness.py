@@ -59,16 +59,16 @@ class Sharpness:
         with torch.no_grad():
             torch._foreach_copy_(moved, before)
 
-    def friendly(self, trained: Sequence[nn.Parameter], gradients: Sequence[Tensor]) -> list[Tensor]:
+    def friendly(self, trained: Sequence[nn.Parameter], gradients: list[Tensor]) -> list[Tensor]:
         """Return d = g − σ·m, and set m ← λ·m + (1−λ)·g. In its first step a parameter climbs along g, and m = g."""
-        climbs = []
-        for parameter, gradient in zip(trained, gradients, strict=True):
-            mean = self.means.get(parameter)
-            climbs.append(gradient if mean is None else gradient - self.config.sigma * mean)
-            if mean is None:
-                self.means[parameter] = gradient.clone()
-            else:
-                mean.lerp_(gradient, 1 - self.config.smoothing)
+        missing = [index for index, parameter in enumerate(trained) if parameter not in self.means]
+        for index in missing:
+            self.means[trained[index]] = gradients[index].clone()
+        means = [self.means[parameter] for parameter in trained]
+        climbs = list(torch._foreach_add(gradients, means, alpha=-self.config.sigma))
+        for index in missing:
+            climbs[index] = gradients[index]
+        torch._foreach_lerp_(means, gradients, 1 - self.config.smoothing)
         return climbs
 
     def to_plain(self) -> dict[str, Tensor]:
