@@ -1,10 +1,11 @@
 """What methods share that learn, beside a frozen network, how far to trust it."""
 
 from itertools import pairwise
+from typing import Any
 
 from torch import Tensor, nn
 
-from benchmark.interface import Method, Prediction
+from benchmark.interface import Method, Prediction, Task
 
 
 def perceptron(inputs: int, hidden: int, layers: int) -> nn.Sequential:
@@ -18,8 +19,11 @@ class SecondStage(Method):
     starts_from = "cross_entropy"
     second_stage = True
     own_scores = ("learnt uncertainty", "SR")
-    head: nn.Module
-    """From features to one number, larger where there is more doubt."""
+
+    def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
+        super().__init__(network, task, config)
+        self.head = perceptron(task.feature_dim, config.hidden, config.layers)
+        """From features to one number, larger where there is more doubt."""
 
     def doubt(self, features: Tensor) -> Tensor:
         doubt: Tensor = self.head(features)[:, 0]

@@ -1,15 +1,15 @@
 """ConfidNet: a second network learns the probability that the frozen classifier gives to the true class."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from benchmark.interface import Batch, Epochs, Positive, Progress, Step, Task, Within
+from benchmark.interface import Batch, Epochs, Positive, Progress, Step, Within
 from methods._probabilities import label_log_probability
-from methods._second_stage import SecondStage, perceptron
+from methods._second_stage import SecondStage
 
 
 def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
@@ -35,10 +35,6 @@ class ConfidNet(SecondStage):
         images: Literal["train", "validation"] = "train"
         hidden: Annotated[int, Within(1, 65_536, "its weights fit into no memory")] = 400
         layers: Annotated[int, Within(1, 100)] = 4
-
-    def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
-        super().__init__(network, task, config)
-        self.head = perceptron(task.feature_dim, config.hidden, config.layers)
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:
         with torch.no_grad():

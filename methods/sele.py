@@ -9,7 +9,7 @@ from torch.nn.functional import mse_loss, softplus
 
 from benchmark.interface import Batch, Epochs, Positive, Progress, Step, Task, Within
 from methods._probabilities import correctness
-from methods._second_stage import SecondStage, perceptron
+from methods._second_stage import SecondStage
 
 
 def sele_proxy(uncertainty: Tensor, error: Tensor) -> Tensor:
@@ -43,7 +43,6 @@ class SelectiveLoss(SecondStage):
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)
-        self.head = perceptron(task.feature_dim, config.hidden, config.layers)
         self.form = FORMS[config.form]
 
     def training_step(self, batch: Batch, progress: Progress) -> Step:

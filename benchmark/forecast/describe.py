@@ -39,6 +39,8 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
     prediction_bytes = images * (facts.num_classes + 1) * 4 + RECORD_BYTES
     weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
     snapshots = sum(len(job.snapshots) for job in to_run)
+    alone = [outlook.epochs(job).total for job in missing]
+    averaged = list(map(averaged_epochs, missing, alone))
     return {
         "task": task.name,
         "data": suite.data_state,
@@ -46,8 +48,8 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
         "jobs": [describe_job(job, outlook) for job in listed],
         "impossible": {entry.label: entry.reason for entry in suite.entries if entry.reason},
         "epochs": sum(outlook.epochs(job).total for job in to_run),
-        "epochs_naive": sum(outlook.epochs(job).total + averaged_epochs(job, outlook) for job in missing),
-        "averages": sum(averaged_epochs(job, outlook) > 0 for job in missing),
+        "epochs_naive": sum(alone) + sum(averaged),
+        "averages": sum(epochs > 0 for epochs in averaged),
         "disk_bytes": prediction_bytes * len(outlook.states),
         "checkpoint_bytes": 4
         * weights
@@ -59,9 +61,9 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
     }
 
 
-def averaged_epochs(job: Job, outlook: Outlook) -> int:
+def averaged_epochs(job: Job, own_epochs: int) -> int:
     """Return the epochs of a training whose weights a job averages and which is trained anyway; else 0."""
-    shared = job.takes_over and job.task.averaging.is_on and not outlook.epochs(job).total
+    shared = job.takes_over and job.task.averaging.is_on and not own_epochs
     return job.needs[0].last_epoch if shared else 0
 
 

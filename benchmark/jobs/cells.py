@@ -30,8 +30,8 @@ class Cell:
     """In a crossed grid: its level of each factor."""
 
     @property
-    def overrides(self) -> list[str]:
-        return [each.override for each in self.ingredients]
+    def overrides(self) -> tuple[str, ...]:
+        return tuple(each.override for each in self.ingredients)
 
 
 def find_ingredients(names: Iterable[str]) -> tuple[Ingredient, ...]:
@@ -102,7 +102,7 @@ def factor_levels(factors: Sequence[Levels]) -> Factors:
 
 def plan_cells(
     cells: Iterable[Cell],
-    planner_with: Callable[[Sequence[str]], Planner],
+    planner_with: Callable[[tuple[str, ...]], Planner],
     owners: Mapping[str, str],
     seeds: Sequence[int],
 ) -> tuple[Entry, ...]:

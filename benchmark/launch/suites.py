@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from benchmark.base.errors import UserError
@@ -149,7 +149,8 @@ def task_suite(
     outliers = maker.outliers_of(task, data)
     entries = plan(task, own, seeds, *found, maker.allowance, outliers)
 
-    def planner_with(changes: Sequence[str]) -> Planner:
+    @cache
+    def planner_with(changes: tuple[str, ...]) -> Planner:
         return Planner(read(changes), *found, outliers=outliers)
 
     apart = [cell for cell in cells if cell.ingredients or wanted.factors]
