@@ -33,7 +33,7 @@ INDIFFERENT = (
 )
 """The fields of a task that cannot change a result, or only by what a job itself says: its method's settings, its seed,
 the images that its trial holds out. Any other field is part of a job's identity, also one that is new."""
-INGREDIENTS = ("averaging", "mixing")
+INGREDIENT_TABLES = ("averaging", "mixing")
 """Tables of ingredients, which most recipes do not have."""
 FIELDS = tuple(field.name for field in fields(TaskConfig) if field.name not in INDIFFERENT)
 """The fields of a task that every method of it shares and that can change a result."""
@@ -100,7 +100,9 @@ class Recipe:
 def recipe_text(used: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines of a recipe by their titles. Raise UserError for a recipe of another version."""
     known = {field.name: used.get(field.name) for field in fields(Recipe)}
-    return lines_of(json.dumps({name: value for name, value in known.items() if value or name not in INGREDIENTS}))
+    return lines_of(
+        json.dumps({name: value for name, value in known.items() if value or name not in INGREDIENT_TABLES})
+    )
 
 
 @lru_cache(maxsize=1000)  # a page shows thousands of runs, which have few recipes
@@ -114,7 +116,7 @@ def lines_of(recipe_json: str) -> dict[str, str]:
         "optimiser": optimiser(recipe),
         "schedule": schedule(recipe),
         "augmentation": augmentation(recipe),
-        **{name: settings_text(getattr(recipe, name)) for name in INGREDIENTS if getattr(recipe, name).is_on},
+        **{name: settings_text(getattr(recipe, name)) for name in INGREDIENT_TABLES if getattr(recipe, name).is_on},
     }
 
 
