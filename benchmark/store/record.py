@@ -9,7 +9,9 @@ from typing import Any
 from benchmark.base.errors import UserError
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.metrics import CURVE_COVERAGES
+from benchmark.measure.parts import SetMeasures
 from benchmark.measure.versions import OF_VERSION_1, MadeBy
+from benchmark.store.plain_parts import plain_set, read_set
 from benchmark.store.provenance import Provenance, plain_provenance, read_provenance
 
 VERSION = 2
@@ -46,6 +48,8 @@ class Record:
     num_train: int | None = None
     at_epochs: Mapping[int, Measures] = field(default_factory=dict)
     """Measures before the end of training, by number of epochs."""
+    evaluation: SetMeasures | None = None
+    """Of an evaluation set: its parts. `measures` are of all its images together."""
     held_out: Measures | None = None
     """In a trial of `tune`: of the training images that judge it."""
     diverged: str | None = None
@@ -137,6 +141,7 @@ def read_version_2(plain: Plain) -> Record:
         measures=read_measures(plain) if "scores" in plain else NOTHING,
         num_train=(held_out or plain).get("num_train"),
         at_epochs={int(epoch): read_measures(each) for epoch, each in (held_out or plain).get("at_epochs", {}).items()},
+        evaluation=read_set(plain["evaluation"]) if "evaluation" in plain else None,
         held_out=None if held_out is None else read_measures(held_out),
         diverged=plain.get("diverged"),
         pixels=Pixels(**plain["measured"]) if "measured" in plain else None,
@@ -193,6 +198,7 @@ def plain_record(record: Record) -> Plain:
     else:
         measured = (plain_measures(record.measures) if record.measures.scores else {}) | further_measures(record)
     optional = {
+        "evaluation": record.evaluation and plain_set(record.evaluation),
         "measured": record.pixels and vars(record.pixels),
         "bound": record.bound,
         "facts": record.facts,
