@@ -22,7 +22,7 @@ from benchmark.doctor.made_up import job_of, noise, own_phase, trainer_for
 from benchmark.forecast.step_times import endless_steps
 from benchmark.launch.torchrun import run_on_ranks
 from benchmark.train.checkpoints import read_plain, state_from_plain, state_to_plain
-from benchmark.train.run_job import Context
+from benchmark.train.context import Context
 from benchmark.train.trainer import State, Trainer
 
 LARGE, SMALL_TASK = "cifar100", "digits"

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmark.base import added
+from benchmark.base.schema import identity
+from benchmark.config.evaluation import EvaluationConfig
 from benchmark.config.ingredients import AveragingConfig
 from benchmark.config.recipe import recipe_of
 from benchmark.config.task import TaskConfig
@@ -60,6 +62,24 @@ def part_owners(task: TaskConfig) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
+class Evaluated:
+    """The evaluation set that a job predicts with the network of another."""
+
+    name: str
+    config: EvaluationConfig
+    sha256: str
+    """Of its images and labels."""
+
+    def identity(self) -> dict[str, Any]:
+        return {**identity(self.config), "sha256": self.sha256}
+
+    @property
+    def title(self) -> str:
+        """Return its name, with its kind where that does not say it."""
+        return self.name if self.name == self.config.kind else f"{self.name} ({self.config.kind})"
+
+
+@dataclass(frozen=True)
 class Job:
     """One method, with its settings, trained on one task with one seed."""
 
@@ -92,6 +112,8 @@ class Job:
     """Hashes of what users' files do that define its network or its source of images; empty for those of the suite."""
     outliers_sha256: str = ""
     """Hash of the images of another task that it trains on; empty where its method needs none."""
+    evaluates: Evaluated | None = None
+    """What it predicts with the final network of the first job that it needs. It trains nothing."""
     bytes_sha256: str | None = None
     """Hash of a plugin's file, which older results go by (see `earlier_ids.py`); no part of its identity."""
     label: str = ""
@@ -115,6 +137,7 @@ class Job:
         task, trunk = own.pop("task"), own.pop("trunk")
         own["needs"] = sorted({need.id for need in self.needs})
         own["warmup"] = trunk.config if trunk else {}
+        own["evaluates"] = self.evaluates.identity() if self.evaluates else {}
         return recipe_of(task) | {name: value for name, value in own.items() if value or name in ALWAYS}
 
     @property
@@ -145,14 +168,19 @@ class Job:
         return job_id(self.identity())
 
     @property
+    def results_name(self) -> str:
+        """Return the name under which its results lie: that of its task, or of an evaluation set of it."""
+        return results_name(self.task.name, self.evaluates)
+
+    @property
     def name(self) -> str:
         """Return its name in messages."""
-        return f"{self.task.name} {self.label} seed {self.seed}"
+        return f"{self.results_name} {self.label} seed {self.seed}"
 
     @cached_property
     def folder(self) -> Path:
         """Return where its files lie below the results folder."""
-        own = folder_of(self.task.name, self.method, self.id, self.seed)
+        own = folder_of(self.results_name, self.method, self.id, self.seed)
         own = own if self.split_seed == self.seed else own.with_name(f"{own.name}-data-{self.split_seed}")
         return own.with_name(own.name + TRUNK) if self.until else own
 
@@ -165,3 +193,13 @@ class Job:
     def branching_point(self) -> tuple[Path, int] | None:
         """Return the snapshot that it begins with, by folder and epoch; None where it trains from the start."""
         return (self.trunk.snapshot_folder, self.warmup_epochs) if self.branches and self.trunk else None
+
+    @property
+    def weights_folders(self) -> tuple[Path, ...]:
+        """Return where its final weights may be: with it, or with the training that it takes over."""
+        return (self.folder, *(need.folder for need in self.needs if self.takes_over))
+
+
+def results_name(task: str, evaluated: Evaluated | None) -> str:
+    """Return the name under which results of a task lie, or those of an evaluation set of it."""
+    return f"{task}-{evaluated.name}" if evaluated else task

@@ -9,7 +9,7 @@ from benchmark.base.schema import identity
 from benchmark.config.recipe import Differences, recipe_of
 from benchmark.config.task import TaskConfig
 from benchmark.data.images import Facts
-from benchmark.jobs.job import Job
+from benchmark.jobs.job import Evaluated, Job, results_name
 from benchmark.store.manifest import Manifest, ManifestEntry, TableSettings
 from benchmark.store.stale import installed_torch
 
@@ -55,6 +55,17 @@ class Suite:
     """Of a crossed grid: the names of its factors, each with its levels."""
     data_state: str = "present"
     """'present', 'not cached' or 'absent'."""
+    evaluated: Evaluated | None = None
+    """The evaluation set that its jobs predict with the networks of others; None where they train."""
+
+    @property
+    def name(self) -> str:
+        """Return the name under which its results lie."""
+        return results_name(self.task.name, self.evaluated)
+
+    @property
+    def title(self) -> str:
+        return f"{self.task.title}: {self.evaluated.title}" if self.evaluated else self.task.title
 
     def jobs(self) -> list[Job]:
         """Return each job once, after those it needs; seed by seed, so that every column gets its first seeds early."""
@@ -74,9 +85,9 @@ def in_line(jobs: Iterable[Job]) -> list[Job]:
 def manifest_of(suite: Suite) -> Manifest:
     """Return what tables show of a suite: its rows and columns, and the runs behind them."""
     manifest = Manifest(
-        name=suite.task.name,
-        task=suite.task.name,
-        title=suite.task.title,
+        name=suite.name,
+        task=suite.name,
+        title=suite.title,
         coverages=suite.coverages,
         reference=suite.reference,
         baseline=shown_label(suite.task.baseline, suite.entries),
@@ -85,6 +96,7 @@ def manifest_of(suite: Suite) -> Manifest:
         standard=recipe_of(suite.standard or suite.task),
         remark=suite.remark,
         factors=suite.factors,
+        set_of=suite.task.name if suite.evaluated else "",
     )
     return suite.settings.applied_to(manifest)
 

@@ -20,7 +20,7 @@ import psutil
 from benchmark.jobs.job import Job
 from benchmark.store.mirror import Mirror, is_result, make_folder, open_remote, records_last
 from benchmark.store.store import Store
-from benchmark.train.run_job import Context
+from benchmark.train.context import Context
 
 ATTEMPTS, OPEN = ".attempts", ".open"
 WORKPLACE = "selbench-"

@@ -26,9 +26,9 @@ from benchmark.launch.supervise import run_here
 from benchmark.launch.workers import Pool
 from benchmark.store.mirror import Mirror, tolerate_outage
 from benchmark.store.store import Store
+from benchmark.train.context import Context
 from benchmark.train.preflight import check_ranks
 from benchmark.train.provenance import new_models
-from benchmark.train.run_job import Context
 
 FINISHED = ("done", "diverged")
 PUSH_SECONDS = 60.0

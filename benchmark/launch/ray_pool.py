@@ -17,7 +17,7 @@ from benchmark.launch.supervise import outcome
 from benchmark.launch.workers import RetryPolicy, printed_to
 from benchmark.store.mirror import Mirror, tolerate_outage
 from benchmark.store.store import LOG
-from benchmark.train.run_job import Context
+from benchmark.train.context import Context
 
 Report = tuple[str, Kind, dict[str, Any]]
 """Attempt, kind and values of an event."""

@@ -13,8 +13,9 @@ from benchmark.data.devices import device_lost, free_memory, out_of_memory
 from benchmark.jobs.job import Job
 from benchmark.launch.queue import POLL_SECONDS, Asked, Event, Kind, Stop, Waiting, Watch
 from benchmark.launch.torchrun import RankLost, run_on_ranks
+from benchmark.train.context import Context
 from benchmark.train.pulse import Interrupted
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from benchmark.train.trainer import Diverged
 
 TO_LOWER = (

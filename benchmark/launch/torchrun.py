@@ -33,9 +33,10 @@ from benchmark.base.prefetch import watch_parent
 from benchmark.data.devices import BACKENDS, enter, has_streams
 from benchmark.jobs.job import Job
 from benchmark.store.store import LOG
+from benchmark.train.context import Context
 from benchmark.train.distributed import Team
 from benchmark.train.pulse import Interrupted, Report, silent
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from benchmark.train.trainer import Diverged
 
 SILENCE = timedelta(minutes=10)

@@ -21,7 +21,7 @@ from benchmark.jobs.job import Job
 from benchmark.launch.queue import ENDS, POLL_SECONDS, Asked, Event, Waiting
 from benchmark.launch.supervise import run_watched
 from benchmark.store.store import LOG, Store
-from benchmark.train.run_job import Context
+from benchmark.train.context import Context
 
 SPAWN = multiprocessing.get_context("spawn")
 """A forked copy of a process that has computed on several threads hangs."""

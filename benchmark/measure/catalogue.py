@@ -261,7 +261,8 @@ def any_run_scores() -> dict[str, str]:
 def own_confidence(name: str, run: FinishedRun, method: str) -> Confidence:
     """Return the confidences of a score that is a method's own, as its training would."""
     function, version = OF_METHODS.get(method, (None, ""))
-    if function is None or not version:
+    is_stored = f"{CONFIDENCE}{name}" in run.test.prediction.aux
+    if function is None or not version or is_stored:
         return confidence_of(name, run)
     try:
         found = function(run.test.prediction)

@@ -37,6 +37,8 @@ TRUNK = "-trunk"
 """The end of the name of the folder where a job leaves its snapshots."""
 STALE_RECORD = "record.json.stale"
 PREDICTION, PREDICTION_VAL, PREDICTION_TRAIN = "prediction.npz", "prediction-val.npz", "prediction-train.npz"
+PARTS = "parts.json"
+"""The parts of an evaluation set that are predicted so far, with their checksums; only while a job is unfinished."""
 CLASSIFIER = "classifier.npz"
 """The last layer of the tested network."""
 
@@ -45,6 +47,12 @@ def at_epoch(name: str, epoch: int) -> str:
     """Return the file name of a prediction that was made after so many epochs, before the end of training."""
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{epoch}{dot}{suffix}"
+
+
+def of_part(part: str) -> str:
+    """Return the file name of the prediction of a part of an evaluation set."""
+    stem, dot, suffix = PREDICTION.partition(".")
+    return f"{stem}-{part}{dot}{suffix}"
 
 
 def snapshot_name(epoch: int) -> str:
@@ -252,7 +260,7 @@ class Store:
         if (record := self.read_record(folder)) is None:
             return False
         weights = () if record.provenance.weights_kept else (CHECKPOINT,)
-        for name in (ERROR, LOG, STALE_RECORD, CHECKPOINT_BEFORE, *weights):
+        for name in (ERROR, LOG, PARTS, STALE_RECORD, CHECKPOINT_BEFORE, *weights):
             (self.root / folder / name).unlink(missing_ok=True)
         return True
 

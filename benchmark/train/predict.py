@@ -24,7 +24,7 @@ ROUNDING = 0.01
 
 def empty_record(job: Job) -> Record:
     """Return the record of a job, still without a result."""
-    return Record(job.task.name, job.method, job.id, job.seed, job.identity(), label=job.label)
+    return Record(job.results_name, job.method, job.id, job.seed, job.identity(), label=job.label)
 
 
 def with_result(record: Record, job: Job, measures: Measures) -> Record:

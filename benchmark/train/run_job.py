@@ -3,77 +3,37 @@
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from benchmark.config.task import TaskConfig
-from benchmark.data.cache import Folders
-from benchmark.data.dataset import DataSet, prepare
-from benchmark.data.devices import data_budget, enter, start_memory
+from benchmark.data.devices import enter, start_memory
 from benchmark.data.preprocessing import DIGITS
 from benchmark.interface import Derived
 from benchmark.jobs.job import Job, Methods, own_parts
 from benchmark.store.curves import curve_checksum
 from benchmark.store.provenance import Timed
-from benchmark.store.read_only import ReadOnlyStore
 from benchmark.store.record import Pixels, Record
-from benchmark.store.store import HISTORY, Store, snapshot_name
+from benchmark.store.store import HISTORY, snapshot_name
 from benchmark.train.accounting import Accounting
-from benchmark.train.bound import measure_bound
 from benchmark.train.checkpoints import Checkpoints
 from benchmark.train.combine import combine, finished_record
+from benchmark.train.context import Context, Observer
 from benchmark.train.determinism import make_deterministic, set_precision, undetermined_operators
 from benchmark.train.distributed import ALONE, Ranks
+from benchmark.train.evaluation.evaluate import evaluate
+from benchmark.train.finish import finished_method, load_data, trainer_of
 from benchmark.train.predict import Outputs, empty_record
 from benchmark.train.provenance import environment, process_age, provenance
 from benchmark.train.pulse import Interrupted, Pulse, Report, silent
-from benchmark.train.trainer import Diverged, State, Trainer, network_of, trainable
+from benchmark.train.trainer import Diverged, State, Trainer
 
 JOBS_HERE = itertools.count()
 """How many jobs this process has begun. The first also takes the time to start, load and compile what all jobs use."""
-Observer = Callable[[Trainer, State], dict[str, float]]
-"""Called after each epoch; what it returns is added to the epoch's row of the history. It changes nothing."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a job needs to run besides its description. It is sent to worker processes."""
-
-    results: Path
-    folders: Folders
-    methods: Methods
-    budget: int | None = None
-    """Bytes of images that a job may keep on its device; None = a share of what is free there."""
-    jobs_per_device: int = 1
-    gpus_per_job: int = 1
-    """On the CPU: processes per job."""
-    keep_weights: bool = False
-    keep_features: bool = False
-    keep_trunks: bool = False
-    track_bound: bool = False
-    """Whether to add the parts of the generalisation bound to the history after each epoch."""
-    only_fresh: bool = False
-    """Whether to start again what other code, or another torch, has started."""
-    awaited: frozenset[Path] = frozenset()
-    """Folders of jobs whose final weights another job starts from; the weights are removed when the command ends."""
-    base: Path | None = None
-    """Where to read results that are not in `results`: an attempt writes to a folder of its own."""
-    url: str = ""
-    """Where workers on other machines read and write results, if not in `results`."""
-    read_only: bool = False
-    """Whether another process of the job does all the writing."""
-
-    @property
-    def store(self) -> Store:
-        return (ReadOnlyStore if self.read_only else Store)(self.results, self.base)
-
-    @property
-    def observers(self) -> list[Observer]:
-        return [measure_bound] if self.track_bound else []
 
 
 def run_job(
@@ -97,11 +57,13 @@ def run_job(
             train_trunk(job, context, device, report, ranks, pulse)
             return
         try:
-            if issubclass(method, Derived):
+            if job.evaluates:
+                record = evaluate(job, context, device, pulse)
+            elif issubclass(method, Derived):
                 record = combine(job, method, store)
             else:
                 record = train(job, context, device, report, ranks, pulse)
-            if not job.max_steps:
+            if not (job.max_steps or job.evaluates):
                 outside = age + time.monotonic() - started - record.provenance.epochs_seconds
                 timed = Timed(device.type, {"first" if age else "later": outside})
                 record = replace(record, provenance=replace(record.provenance, outside_seconds=timed))
@@ -132,22 +94,17 @@ def load_as_planned(job: Job, methods: Methods) -> None:
 
 def train(job: Job, context: Context, device: torch.device, report: Report, ranks: Ranks, pulse: Pulse) -> Record:
     """Train a job, or take over what another job trained; predict and measure. Return the record, still unwritten."""
-    store, trained, epochs = context.store, job, () if job.stage_epochs else job.task.evaluate_at
-    averaging = job.task.averaging
+    store, epochs = context.store, () if job.stage_epochs or job.takes_over else job.task.evaluate_at
     if job.takes_over:
-        trained, epochs = job.needs[0], ()  # of the training that it takes over, only the end is its own
-        finished_record(store, trained)
-        trained = replace(trained, averages=(averaging,) if averaging.is_on else ())
-    trainer = Trainer(trained, context.methods, load_data(job, context, device, ranks), device, ranks, pulse)
+        finished_record(store, job.needs[0])
+    trainer = trainer_of(job, context, device, ranks, pulse)
     outputs = Outputs(trainer, store, job.folder, context.keep_features, epochs)
     accounting = Accounting(trainer)
     saver = Checkpoints(outputs, accounting, context.only_fresh)
 
     state = run_epochs(saver, report, context.observers)
     with saver.saving(state):
-        method = state.method if job.stage_epochs else trainer.final_method(state, averaging)
-    if job.method != trained.method:
-        method = trainer.make_method(network_of(method), trainable(context.methods, job.method), job.config)
+        method = finished_method(job, trainer, state)
     with saver.saving(state):
         record = outputs.measured(method, replace(empty_record(job), notes=[*extra_data(job), *method.notes()]))
     if not job.task.data.mean:
@@ -182,18 +139,6 @@ def train_trunk(job: Job, context: Context, device: torch.device, report: Report
     with contextlib.suppress(Diverged):
         run_epochs(saver, report, context.observers)
     store.remove_checkpoint(job.folder)
-
-
-def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) -> DataSet:
-    """Return the data of a job. Raise ValueError where they are not those that it was planned with."""
-    sharing = context.jobs_per_device * (ranks.size if device.type == "cpu" else 1)
-    budget = data_budget(device, sharing) if context.budget is None else context.budget
-    folders, config = context.folders, job.task.data
-    beside = bool(job.outliers_sha256)
-    data = prepare(config, folders, job.split_seed, device, budget, False, job.held_out, with_outliers=beside)
-    if (data.sha256, data.outliers_sha256) != (job.data_sha256, job.outliers_sha256):
-        raise ValueError("the images have changed since this job was planned; run the command again")
-    return data
 
 
 def run_epochs(saver: Checkpoints, report: Report, observers: Sequence[Observer]) -> State:

@@ -155,7 +155,8 @@ def test_a_job_refuses_images_that_changed_after_it_was_planned(leaves: Path, tm
     from benchmark.config.load import load_task
     from benchmark.data.cache import Folders
     from benchmark.jobs.plan import plan
-    from benchmark.train.run_job import Context, run_job
+    from benchmark.train.context import Context
+    from benchmark.train.run_job import run_job
     from methods import Registry
 
     registry, folders = Registry(), Folders(tmp_path / "data", tmp_path / "cache")

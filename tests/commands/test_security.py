@@ -29,7 +29,7 @@ from benchmark.launch.supervise import outcome
 from benchmark.measure.versions import MadeBy
 from benchmark.store.manifest import plain_entry, plain_manifest
 from benchmark.store.store import Store, folder_of
-from benchmark.train.run_job import Context
+from benchmark.train.context import Context
 from tests.conftest import NOWHERE, ROOT, TINY, run_here
 from tests.store.test_damage import REGISTRY, make_jobs
 from tests.tables.test_build import MANIFEST, fill, record

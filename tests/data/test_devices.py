@@ -16,10 +16,11 @@ from benchmark.data.dataset import prepare
 from benchmark.data.devices import device_lost, out_of_memory
 from benchmark.data.transfer import upload, upload_together
 from benchmark.store.store import Store
+from benchmark.train.context import Context
 from benchmark.train.determinism import set_precision, undetermined_operators
 from benchmark.train.networks import Network, build_network
 from benchmark.train.pulse import Interrupted
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from benchmark.train.trainer import Trainer, trained_parameters
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, run_here

@@ -19,7 +19,8 @@ from benchmark.jobs.job import Job
 from benchmark.store.store import Store
 from benchmark.train import checkpoints as checkpoints_module
 from benchmark.train import trainer as trainer_module
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.context import Context
+from benchmark.train.run_job import run_job
 from benchmark.train.trainer import Trainer, trained_parameters
 from methods import Registry
 from tests.conftest import NOWHERE

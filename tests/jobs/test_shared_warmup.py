@@ -14,7 +14,8 @@ from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_warmups
 from benchmark.launch.queue import Event, Waiting
 from benchmark.store.store import CHECKPOINT, Store, snapshot_name
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.context import Context
+from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash, run_here
 

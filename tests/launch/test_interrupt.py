@@ -14,8 +14,9 @@ from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_warmups
 from benchmark.store.store import CHECKPOINT, Store
 from benchmark.train import pulse
+from benchmark.train.context import Context
 from benchmark.train.pulse import Interrupted, Pulse
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, TINY, data_hash
 from tests.jobs.test_shared_warmup import results_of

@@ -20,7 +20,8 @@ from benchmark.launch.attempts import ATTEMPTS, OPEN, Attempts, workplace
 from benchmark.launch.ray_pool import RayPool, Running, code_of, run_attempt
 from benchmark.store.mirror import Mirror, local_copy, make_folder, open_remote
 from benchmark.store.store import Store
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.context import Context
+from benchmark.train.run_job import run_job
 from tests.conftest import NOWHERE, ROOT, TINY, run_all, run_here
 from tests.launch.test_crash import Stage, expected, finish, nothing_left, without_ids
 from tests.launch.test_grid import FAILING

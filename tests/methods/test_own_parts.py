@@ -27,8 +27,9 @@ from benchmark.measure.labels import labels_named
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.versions import score_version
 from benchmark.store.store import Store
+from benchmark.train.context import Context
 from benchmark.train.networks import build_network
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, ROOT
 from tests.own_parts import written

@@ -21,8 +21,9 @@ from benchmark.store.curves import read_curve
 from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record
 from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, RECORD, Store, folder_of, snapshot_name
+from benchmark.train.context import Context
 from benchmark.train.pulse import Interrupted
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, TINY, data_hash, run_here
 from tests.tables.test_build import MANIFEST, fill, record

@@ -16,7 +16,8 @@ from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record
 from benchmark.store.stale import installed_torch, stale_reasons
 from benchmark.store.store import STALE_RECORD, Store
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.context import Context
+from benchmark.train.run_job import run_job
 from methods import FOLDER, sources
 from tests.conftest import NOWHERE, TINY, run_here
 from tests.store.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained

@@ -20,8 +20,9 @@ from benchmark.jobs.plan import plan
 from benchmark.jobs.shared_warmup import share_averages
 from benchmark.store.store import PREDICTION, Store
 from benchmark.train.checkpoints import state_from_plain, state_to_plain
+from benchmark.train.context import Context
 from benchmark.train.pulse import Interrupted
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from benchmark.train.steps.averaging import Average, Averages, ema_decay, fresh_statistics
 from benchmark.train.steps.optimizers import learning_rate
 from benchmark.train.trainer import Trainer, trained_parameters

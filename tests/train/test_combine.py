@@ -21,7 +21,8 @@ from benchmark.measure.evaluate import measure
 from benchmark.measure.labels import name_at
 from benchmark.store.manifest import Manifest, TableSettings
 from benchmark.store.store import Store, at_epoch, folder_of
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.context import Context
+from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_all, run_here, tables_of
 from tests.launch.test_grid import files, predictions_and_tables

@@ -19,10 +19,11 @@ from benchmark.data.devices import choose_devices
 from benchmark.launch.torchrun import leave_group, run_on_ranks
 from benchmark.store.store import Store
 from benchmark.train import trainer as trainer_module
+from benchmark.train.context import Context
 from benchmark.train.distributed import ALONE, Ranks, Team, each_tensor, parts_of
 from benchmark.train.networks import Network
 from benchmark.train.pulse import Interrupted
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from benchmark.train.trainer import Trainer
 from tests.conftest import NOWHERE, PLENTY, TINY, pretend_gpus, run_all, run_here
 from tests.launch.test_crash import Stage, finish

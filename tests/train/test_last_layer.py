@@ -16,9 +16,10 @@ from benchmark.measure.catalogue import NO_CLASSIFIER, Unavailable, confidence_o
 from benchmark.measure.prediction import Prediction
 from benchmark.store.finished import Finished
 from benchmark.store.store import CLASSIFIER
+from benchmark.train.context import Context
 from benchmark.train.networks import Network
 from benchmark.train.predict import last_layer
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash
 

@@ -18,9 +18,10 @@ from benchmark.data.dataset import DataSet, cycled_order, facts_of, load, prepar
 from benchmark.interface import Batch
 from benchmark.jobs.job import Job
 from benchmark.jobs.plan import Planner, plan, resolve_config
+from benchmark.train.context import Context
 from benchmark.train.distributed import Team
 from benchmark.train.preflight import find_outliers
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from benchmark.train.trainer import Trainer
 from methods import Registry
 from tests.conftest import NOWHERE, PLENTY, TINY, data_hash, run_here

@@ -17,8 +17,9 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.plan import plan
 from benchmark.library.options import RunOptions
 from benchmark.library.training import suite_maker
+from benchmark.train.context import Context
 from benchmark.train.networks import Network, build_network
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash, pretend_gpus, run_here
 from tests.jobs.test_shared_warmup import results_of

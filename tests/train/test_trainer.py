@@ -22,7 +22,8 @@ from benchmark.measure.prediction import Prediction
 from benchmark.store.provenance import Provenance
 from benchmark.store.store import CHECKPOINT, CHECKPOINT_BEFORE, PREDICTION, Store
 from benchmark.train.checkpoints import state_from_plain, state_to_plain
-from benchmark.train.run_job import Context, run_job
+from benchmark.train.context import Context
+from benchmark.train.run_job import run_job
 from benchmark.train.steps.optimizers import learning_rate
 from benchmark.train.trainer import Diverged, Trainer
 from methods import Registry

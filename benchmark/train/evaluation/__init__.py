@@ -1,0 +1,1 @@
+"""Evaluate finished runs beyond their test images. Nothing is trained here."""
