@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from benchmark.library import metrics as metrics
     from benchmark.library import scores as scores
     from benchmark.library.compare import compare as compare
+    from benchmark.library.evaluate import evaluate as evaluate
     from benchmark.library.names import methods as methods
     from benchmark.library.names import tasks as tasks
     from benchmark.library.results import load_results as load_results
@@ -23,6 +24,7 @@ FUNCTIONS = {
     "JobsFailed": "benchmark.base.errors",
     "UserError": "benchmark.base.errors",
     "compare": "benchmark.library.compare",
+    "evaluate": "benchmark.library.evaluate",
     "load_results": "benchmark.library.results",
     "methods": "benchmark.library.names",
     "run": "benchmark.library.run",

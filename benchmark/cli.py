@@ -18,6 +18,7 @@ from benchmark.base.signals import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERM
 COMMANDS = (
     "run",
     "factorial",
+    "evaluate",
     "prepare",
     "list",
     "score",

@@ -11,18 +11,26 @@ NEEDS = {"dry_run": ("json", "probe", "cluster", "step_seconds", "speed", "price
 """Options without which others mean nothing."""
 
 
-def add_plan(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("plan first")
+PLAN_ONLY = {"probe": False, "cluster": None, "step_seconds": [], "speed": [], "price": []}
+"""What the options of the time of a training are where there are none."""
+
+
+def add_dry_run(group: Arguments) -> None:
     group.add_argument(
         "--dry-run", action="store_true", help="show the plan: jobs with their state, epochs, device-hours, disk"
     )
+    group.add_argument("--json", action="store_true", help="with --dry-run: print the plan as JSON")
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("plan first")
+    add_dry_run(group)
     group.add_argument(
         "--probe",
         action="store_true",
         help="with --dry-run: measure a few steps of each method file now, instead of reading earlier records; Ctrl-C "
         "ends it early and keeps what was measured",
     )
-    group.add_argument("--json", action="store_true", help="with --dry-run: print the plan as JSON")
     group.add_argument(
         "--cluster",
         type=refusing(device_counts),

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LEVELS",
         help='a factor each: the levels of an ingredient, e.g. "swa|none" "sam|none" (see: list)',
     )
+    options.add_evaluate(what)
     add_grid(parser, what)
     parser.set_defaults(ingredients=(), transpose=True)
 

@@ -176,6 +176,15 @@ def add_ingredients(parser: Arguments) -> None:
     parser.add_argument("--with", dest="ingredients", nargs="+", default=(), metavar="NAME", help=text)
 
 
+def add_evaluate(parser: Arguments) -> None:
+    text = (
+        "try the networks on evaluation sets: names of those in the task's file, or corruptions, shift=IMAGES, "
+        "new=IMAGES, humans=FILE, groups=COLUMNS, where IMAGES is a task, a folder or an npz file (default: all of the "
+        "task's file; none: none; docs/beyond-the-test-set.md)"
+    )
+    add_list(parser, "--evaluate", "SET", text)
+
+
 def add_plugins(parser: Arguments) -> None:
     text = "a file of your own with a method, scores, networks or data sources (repeatable); the file is executed"
     add_repeatable(parser, "--plugin", "FILE.py", text, Path)

@@ -12,6 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to run")
     options.add_selection(what)
     options.add_ingredients(what)
+    options.add_evaluate(what)
     add_grid(parser, what)
     parser.set_defaults(factors=())
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,11 +43,15 @@ if TYPE_CHECKING:
     from benchmark.library.training import Trained
 
 
+def add_seeds(what: Arguments, default: str = "the task's own number, usually 5") -> None:
+    seeds = what.add_mutually_exclusive_group()
+    add_count(seeds, "--seeds", SEEDS, f"seeds 0..N-1 (default: {default})")
+    add_list(seeds, "--seed-list", "SEED", "exactly these seeds, e.g. 0 3 7", whole(SEED))
+
+
 def add_grid(parser: argparse.ArgumentParser, what: Arguments) -> None:
     """Add the options of a grid of tasks, methods and seeds, beyond tasks and methods."""
-    seeds = what.add_mutually_exclusive_group()
-    add_count(seeds, "--seeds", SEEDS, "seeds 0..N-1 (default: the task's own number, usually 5)")
-    add_list(seeds, "--seed-list", "SEED", "train with exactly these seeds, e.g. 0 3 7", whole(SEED))
+    add_seeds(what)
     add_set(what)
     add_plugins(what)
     add_device(what)
@@ -59,12 +64,21 @@ def run_grid(arguments: argparse.Namespace) -> int:
     """Train a grid, or plan it; return the exit code."""
     from benchmark.library.run import plan_tasks, train_tasks
 
+    return run_or_plan(arguments, train_tasks, plan_tasks)
+
+
+def run_or_plan(
+    arguments: argparse.Namespace,
+    train: "Callable[[RunOptions], Trained]",
+    plan: "Callable[[RunOptions, PlanningOptions], Plan]",
+) -> int:
+    """Do what the options of a grid ask for, or show its plan; return the exit code."""
     check_plan(arguments)
     asked = make_options(RunOptions, arguments)
     if arguments.dry_run:
-        return show_plan(plan_tasks(asked, make_options(PlanningOptions, arguments)), arguments)
+        return show_plan(plan(asked, make_options(PlanningOptions, arguments)), arguments)
     with showing(partial(show_trained, options=asked)) as ended:
-        ended.outcome = train_tasks(asked)
+        ended.outcome = train(asked)
     return ended.code
 
 
@@ -72,17 +86,11 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     """Add the options that all commands that train have, in groups."""
     add_speed(parser)
     add_plan(parser)
-    add_placing(parser.add_argument_group("where jobs run"))
+    placing = parser.add_argument_group("where jobs run")
+    add_placing(placing)
+    add_ranks(placing)
     add_keeping(parser.add_argument_group("what is kept"))
     group = parser.add_argument_group("how the run goes")
-    again = "how many times to restart a job after its process died, e.g. for lack of memory (default: 1)"
-    add_count(group, "--retries", RETRIES, again, default=1)
-    group.add_argument(
-        "--redo-stale",
-        action="store_true",
-        help="run finished jobs again if another version of the code or of torch made them; without this option their "
-        "results are used, and the tables say so",
-    )
     add_count(
         group,
         "--max-steps",
@@ -91,6 +99,19 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         "the results enter no table",
         default=0,
     )
+    add_going(group)
+
+
+def add_going(group: Arguments) -> None:
+    """Add the options of how a run of jobs goes, whatever they do."""
+    again = "how many times to restart a job after its process died, e.g. for lack of memory (default: 1)"
+    add_count(group, "--retries", RETRIES, again, default=1)
+    group.add_argument(
+        "--redo-stale",
+        action="store_true",
+        help="run finished jobs again if another version of the code or of torch made them; without this option their "
+        "results are used, and the tables say so",
+    )
     group.add_argument("--fail-fast", action="store_true", help="stop at the first job that fails")
     volume = group.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="print only failures")
@@ -98,7 +119,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def add_placing(parser: Arguments) -> None:
-    """Add the options of where jobs run, how many at a time, and how many on a GPU."""
+    """Add the options of where jobs run, and how many at a time."""
     parser.add_argument(
         "--data-budget",
         type=refusing(bytes_from_text),
@@ -123,6 +144,9 @@ def add_placing(parser: Arguments) -> None:
     )
     share = "jobs that share a GPU, where one is too small to fill it (default: 1)"
     add_count(parser, "--jobs-per-device", JOBS_PER_DEVICE, share, default=1)
+
+
+def add_ranks(parser: Arguments) -> None:
     add_count(
         parser,
         "--gpus-per-job",

@@ -68,6 +68,8 @@ class Split:
     labels: Tensor
     ids: NDArray[np.int32]
     """The number of each image in its split of the whole data set, also where only a part is used."""
+    change: Callable[[Tensor, slice], Tensor] | None = None
+    """Changes images, given their positions in the split, before a network sees them."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -155,8 +157,8 @@ class DataSet:
         bounds = [(start, min(start + batch_size, len(split))) for start in chosen]
         takes = split.pixels.fetch(np.arange(*each) for each in bounds)
         for take, each in zip(takes, bounds, strict=True):
-            raw = take(torch.arange(*each, device=self.mean.device))
-            yield self.normalise(center_crop(raw, self.shape[1:]))
+            images = center_crop(take(torch.arange(*each, device=self.mean.device)), self.shape[1:])
+            yield self.normalise(images if split.change is None else split.change(images, slice(*each)))
 
     def normalise(self, images: Tensor) -> Tensor:
         return normalise(images, self.mean, self.std)

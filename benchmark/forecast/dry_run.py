@@ -61,7 +61,7 @@ class Clock:
         seconds = self.options.step_seconds.get(jobs[0].task.name) if jobs else None
         if seconds is not None:
             return StepTimes({("", "own"): [seconds]})
-        if self.options.probe and not self.cut_short:
+        if self.options.probe and not self.cut_short and not any(job.evaluates for job in jobs):
             device = torch.device(device_name(self.options.device))
             measured = measure_step_times(jobs, self.folders, self.methods, device)
             self.cut_short = measured.cut_short

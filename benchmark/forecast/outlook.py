@@ -105,7 +105,7 @@ class Forecast:
 
 def simulate_all(outlooks: Sequence[Outlook], devices: Sequence[Device], most_per_device: int = 1) -> Forecast:
     """Simulate the jobs of all suites on these devices, in the order in which a run would start them."""
-    busy = {outlook.suite.task.name: outlook for outlook in outlooks if outlook.to_run}
+    busy = {outlook.suite.name: outlook for outlook in outlooks if outlook.to_run}
     jobs = {str(job.folder): job for job in in_line(job for outlook in busy.values() for job in outlook.to_run)}
     works = {work.name: work for outlook in busy.values() for work in works_of(outlook, most_per_device)}
     begin = min(filter(None, (outlook.step_times.start for outlook in busy.values())), default=0.0)

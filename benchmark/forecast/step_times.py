@@ -93,7 +93,7 @@ def known_step_times(jobs: Sequence[Job], store: Store, device: str) -> StepTime
     if not jobs:
         return step_times
     wanted = timed_settings(jobs[0].identity())
-    for record in store.records(jobs[0].task.name):
+    for record in store.records(jobs[0].results_name):
         for timed in (record.provenance.step_seconds, record.provenance.outside_seconds):
             if timed is not None and timed.device == device and timed_settings(record.identity) == wanted:
                 step_times.add(record.job, record.method, timed.seconds, record.identity)
@@ -143,8 +143,14 @@ def epochs_of(job: Job, store: Store, *, saved: int = 0) -> Epochs:
 
 
 def seconds_of(job: Job, epochs: Epochs, step_times: StepTimes, facts: Facts) -> float | None:
-    """Return the seconds of a job that has a device for itself; None if its step time is not known."""
-    total = step_times.outside(job) or 0.0
+    """Return the seconds of a job that has a device for itself; None if its step time is not known.
+
+    An evaluation has no steps, and is known by others of its set.
+    """
+    outside = step_times.outside(job)
+    if job.evaluates and outside is None:
+        return None
+    total = outside or 0.0
     for phase, count in vars(epochs).items():
         seconds, steps = step_times.of(job, phase), steps_per_epoch(job, facts, phase)
         if count and seconds is None:

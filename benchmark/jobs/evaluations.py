@@ -39,6 +39,12 @@ def evaluation_job(run: Job, evaluated: Evaluated) -> Job:
     )
 
 
+def needs_weights(job: Job) -> bool:
+    """Tell whether a job predicts a set with the final network of the run that it evaluates."""
+    is_single = len(job.needs) == 1
+    return job.evaluates is not None and job.evaluates.config.kind not in OF_PREDICTIONS and is_single
+
+
 def evaluation_suite(suite: Suite, evaluated: Evaluated, methods: Methods, lacks: Callable[[Job], str]) -> Suite:
     """Return the evaluations of the runs of a suite on one of its sets. `lacks` says why a run cannot be evaluated."""
     entries = tuple(evaluation_entry(entry, evaluated, methods, lacks) for entry in suite.entries)

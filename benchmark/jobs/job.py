@@ -69,6 +69,8 @@ class Evaluated:
     config: EvaluationConfig
     sha256: str
     """Of its images and labels."""
+    num_images: int = 0
+    """As far as it is known; no part of the identity, which the hash covers."""
 
     def identity(self) -> dict[str, Any]:
         return {**identity(self.config), "sha256": self.sha256}

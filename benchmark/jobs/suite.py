@@ -68,12 +68,16 @@ class Suite:
         return f"{self.task.title}: {self.evaluated.title}" if self.evaluated else self.task.title
 
     def jobs(self) -> list[Job]:
-        """Return each job once, after those it needs; seed by seed, so that every column gets its first seeds early."""
+        """Return each job once, after those it needs; seed by seed, so that every column gets its first seeds early.
+
+        The runs that are evaluated are those of another suite.
+        """
         by_seed = sorted((job for entry in self.entries for job in entry.jobs), key=lambda job: job.seed)
         by_folder: dict[Path, Job] = {}
         for top in by_seed:
             for job in (*top.all_needs, top):
-                by_folder.setdefault(job.folder, job)
+                if (job.evaluates is None) == (self.evaluated is None):
+                    by_folder.setdefault(job.folder, job)
         return list(by_folder.values())
 
 

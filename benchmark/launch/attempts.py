@@ -129,7 +129,7 @@ def workplace(job: Job, context: Context, attempt: str) -> Iterator[tuple[Contex
     with tempfile.TemporaryDirectory(prefix=f"{WORKPLACE}{os.getpid()}-") as folder:
         found = Mirror(context.url, Path(folder, "found"))
         trunk = [job.trunk.snapshot_folder] if job.trunk else []
-        found.pull(job.folder, job.snapshot_folder, *(need.folder for need in job.needs), *trunk)
+        found.pull(job.folder, job.snapshot_folder, *(need.folder for need in job.all_needs), *trunk)
         made = Mirror(f"{context.url}/{ATTEMPTS}/{attempt}", Path(folder, "made"))
         yield replace(context, results=made.local, base=found.local), made.push
 

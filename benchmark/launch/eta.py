@@ -61,15 +61,15 @@ class Eta:
 
     def within(self, job: Job, epoch: int, part: float, seconds: float | None = None) -> None:
         """Note how far a job has come in an epoch, and how long a whole one seems to take."""
-        name = (job.task.name, trained_by(job, epoch))
+        name = (job.results_name, trained_by(job, epoch))
         if seconds is not None and name not in self.epochs.means:
             self.epochs.add(name, seconds)
         self.to_go[job.folder] = job.last_epoch - epoch - part
 
     def predicting(self, job: Job, seconds: float, batches: int) -> None:
         """Note how much is left of the split that a job predicts: its end, if no other split is larger."""
-        self.most_batches[job.task.name] = max(self.most_batches[job.task.name], batches)
-        if batches == self.most_batches[job.task.name]:
+        self.most_batches[job.results_name] = max(self.most_batches[job.results_name], batches)
+        if batches == self.most_batches[job.results_name]:
             self.predicted_end[job.folder] = time.monotonic() + seconds
 
     def epoch(self, job: Job, epochs_done: int, seconds: float | None = None) -> None:
@@ -79,7 +79,7 @@ class Eta:
             seconds = now - self.last_news[job.folder]
         # A trial of a few steps leaps over epochs; a resumed job begins in the middle, but trains one at a time.
         passed = max(round(self.to_go[job.folder]) - left, 1) if job.max_steps else 1
-        self.epochs.add((job.task.name, trained_by(job, epochs_done - 1)), seconds / passed)
+        self.epochs.add((job.results_name, trained_by(job, epochs_done - 1)), seconds / passed)
         if job.folder in self.starting:
             self.begun[job.folder] = max(self.begun[job.folder], now - seconds)
             self.starting.discard(job.folder)
@@ -93,7 +93,7 @@ class Eta:
     def finished(self, job: Job) -> None:
         if job.folder in self.begun.keys() - self.starting and not job.until:
             spent = time.monotonic() - self.begun[job.folder] - self.in_epochs[job.folder]
-            self.outside.add((job.task.name, job.method), max(spent, 0.0))
+            self.outside.add((job.results_name, job.method), max(spent, 0.0))
         self.stopped(job)
         self.ended.add(job.folder)
 
@@ -120,8 +120,8 @@ class Eta:
             return max(self.predicted_end[job.folder] - time.monotonic(), 0.0)
         warmup = min(max(job.warmup_epochs - (job.last_epoch - left), 0.0), left)
         parts = {trained_by(job, 0): warmup, job.method: left - warmup} if warmup else {job.method: left}
-        training = sum(count * (self.epochs.of((job.task.name, name)) or 0.0) for name, count in parts.items())
-        outside = 0.0 if job.until else self.outside.of((job.task.name, job.method)) or 0.0
+        training = sum(count * (self.epochs.of((job.results_name, name)) or 0.0) for name, count in parts.items())
+        outside = 0.0 if job.until else self.outside.of((job.results_name, job.method)) or 0.0
         if job.folder in self.begun:
             until = self.last_news[job.folder] if left else time.monotonic()
             outside -= max(until - self.begun[job.folder] - self.in_epochs[job.folder], 0.0)

@@ -14,6 +14,7 @@ from benchmark.base.signals import patient_interrupts
 from benchmark.base.units import counted
 from benchmark.data.cache import Folders
 from benchmark.data.devices import choose_devices, device_kind
+from benchmark.jobs.evaluations import needs_weights
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.shared_warmup import remove_trunks, share_averages, share_warmups
 from benchmark.jobs.suite import Suite
@@ -175,10 +176,10 @@ class Grid:
         )
 
     def awaited_weights(self) -> Iterator[Path]:
-        """Yield the trainings whose final weights a job that is not done yet takes over."""
+        """Yield the trainings whose final weights a job that is not done yet takes over or evaluates."""
         for job in self.jobs:
-            if job.takes_over and self.store.state(job.folder) not in FINISHED:
-                yield from (need.folder for need in job.needs)
+            if (job.takes_over or needs_weights(job)) and self.store.state(job.folder) not in FINISHED:
+                yield from job.needs[0].weights_folders if job.evaluates else (need.folder for need in job.needs)
 
     def announce(self, missing: int, shared: int) -> None:
         """Say how much there is to do."""

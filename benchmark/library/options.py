@@ -268,6 +268,9 @@ class RunOptions(TrainingOptions, TableOptions):
     """Cross every method with all combinations of levels, each factor as a text such as "swa|none"."""
     set: tuple[str, ...] = ()
     """Changed settings, each as KEY=VALUE."""
+    evaluate: tuple[str, ...] | None = None
+    """Evaluation sets: names of the task's own, or what says by itself what they are, such as new=svhn; `none` for
+    none. None: all that the task names."""
     plugin: tuple[Path, ...] = ()
 
 

@@ -12,7 +12,9 @@ from benchmark.base.files import Damaged
 from benchmark.base.names import unknown_name
 from benchmark.forecast.dry_run import Plan
 from benchmark.jobs.cells import read_factors
-from benchmark.jobs.suite import manifest_of
+from benchmark.jobs.job import Methods
+from benchmark.jobs.suite import Suite, manifest_of
+from benchmark.launch.evaluations import evaluation_suites
 from benchmark.launch.suites import Wanted, task_suites
 from benchmark.library.options import PlanningOptions, RunOptions
 from benchmark.library.registry import load_methods
@@ -54,6 +56,12 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | No
         options.methods or (), read_factors(options.factors), options.coverages or (), options.reference, asked
     )
     suites = task_suites(options.datasets or DEFAULT_TASKS, wanted, maker, store)
+    suites += evaluation_suites(suites, options.evaluate, maker, store)
+    return request_of(suites, methods, store)
+
+
+def request_of(suites: Sequence[Suite], methods: Methods, store: Store) -> Request:
+    """Return the request for some suites, which ends with their tables."""
     manifests = [manifest_of(suite) for suite in suites]
 
     def remark(paths: Sequence[Path], report: str) -> str:

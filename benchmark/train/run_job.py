@@ -63,7 +63,7 @@ def run_job(
                 record = combine(job, method, store)
             else:
                 record = train(job, context, device, report, ranks, pulse)
-            if not (job.max_steps or job.evaluates):
+            if not job.max_steps:
                 outside = age + time.monotonic() - started - record.provenance.epochs_seconds
                 timed = Timed(device.type, {"first" if age else "later": outside})
                 record = replace(record, provenance=replace(record.provenance, outside_seconds=timed))

@@ -1,9 +1,9 @@
 """Evaluate a finished run on a set: predict what has to be predicted, and measure it."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from benchmark.data.evaluation import EvaluationSet, open_set
@@ -69,10 +69,11 @@ def opened_as_planned(run: Job, evaluated: Evaluated, context: Context) -> Evalu
     return opened
 
 
-def confidences_in(pool: Evidence) -> Mapping[str, Confidence]:
+def confidences_in(pool: Evidence) -> dict[str, Confidence]:
     """Return the confidences that are stored beside a prediction, by score."""
     aux = pool.prediction.aux
-    return {name.removeprefix(CONFIDENCE): each for name, each in aux.items() if name.startswith(CONFIDENCE)}
+    stored = {name: each for name, each in aux.items() if name.startswith(CONFIDENCE)}
+    return {name.removeprefix(CONFIDENCE): np.asarray(each, np.float64) for name, each in stored.items()}
 
 
 def provenance_of(job: Job, device: torch.device, seconds: float, run: Provenance) -> Provenance:

@@ -76,8 +76,7 @@ def pool_of(
         return joined([finished.judged(each) for each in predicted]), stored
     new_class, clean = finished.num_classes, finished.clean
     new = joined([finished.judged(each, new_class) for each in predicted])
-    counts = at_share(clean.num_samples, new.num_samples, evaluated.config.share)
-    chosen = [
-        rows_of(each, choose_rows(each.num_samples, count)) for each, count in zip((clean, new), counts, strict=True)
-    ]
+    sets = clean, new
+    counts = at_share(*(each.num_samples for each in sets), evaluated.config.share)
+    chosen = [rows_of(each, choose_rows(each.num_samples, n)) for each, n in zip(sets, counts, strict=True)]
     return joined(chosen), (StoredPart(CLEAN), *(StoredPart(part.name) for part in parts[:1]))

@@ -1,0 +1,197 @@
+"""Measures of evaluation sets against plain loops over the images."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from benchmark.measure.metrics import aurc, selective_risk
+from benchmark.measure.parts import CLEAN, PART
+from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
+from benchmark.measure.sets import (
+    BALANCED,
+    NEW,
+    SHIFTED,
+    TOGETHER,
+    WITH_NEW,
+    StoredPart,
+    at_share,
+    joined,
+    measure_set,
+    thresholds_for,
+    without_logits,
+)
+
+RANDOM = np.random.default_rng(0)
+COVERAGES = (100.0, 90.0, 80.0, 50.0)
+
+
+def images(count: int, shift: float = 0.0, classes: int = 4) -> Evidence:
+    """Return made predictions, with confidences that tie now and then, the less right the more they are shifted."""
+    labels = RANDOM.integers(classes, size=count)
+    logits = RANDOM.normal(size=(count, classes)) + (2 - shift) * np.eye(classes)[labels]
+    confidence = np.round(np.sort(logits, axis=1)[:, -1] - shift, 1)
+    return without_logits(Evidence(Prediction(logits), labels), {"own": confidence, "other": -confidence})
+
+
+def confidence_of(evidence: Evidence) -> NDArray[np.float64]:
+    return np.asarray(evidence.prediction.aux[f"{CONFIDENCE}own"], np.float64)
+
+
+def errors_of(evidence: Evidence) -> NDArray[np.float64]:
+    return (evidence.predicted != evidence.labels).astype(float)
+
+
+STORED = tuple(StoredPart(f"{kind}-{severity}", kind, severity) for kind in ("fog", "jpeg") for severity in (1, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def shifted() -> tuple[Evidence, list[Evidence]]:
+    return images(200), [images(200, 0.4 * (part.severity or 0)) for part in STORED]
+
+
+def measured(kind, pool, clean, stored, thresholds=None):
+    thresholds = {"own": {}, "other": {}} if thresholds is None else thresholds
+    return measure_set(kind, pool, clean, stored, thresholds, COVERAGES).parts["own"]
+
+
+def test_parts_of_a_shift_are_measured_alone_and_together(shifted):
+    clean, parts = shifted
+    found = measured("corruptions", joined(parts), clean, STORED)
+    for stored, part in zip(STORED, parts, strict=True):
+        assert found[stored.name].aurc == pytest.approx(aurc(confidence_of(part), errors_of(part)), abs=1e-12)
+        assert found[stored.name].error == errors_of(part).mean()
+        assert (found[stored.name].kind, found[stored.name].severity) == (stored.kind, stored.severity)
+        assert found[stored.name].auroc == pytest.approx(roc_auc_score(1 - errors_of(part), confidence_of(part)))
+    for severity in (1, 2, 3):
+        own = [part for stored, part in zip(STORED, parts, strict=True) if stored.severity == severity]
+        scores, errors = np.concatenate([*map(confidence_of, own)]), np.concatenate([*map(errors_of, own)])
+        assert found[f"severity {severity}"].aurc == pytest.approx(aurc(scores, errors), abs=1e-12)
+        curve = found[f"severity {severity}"].risk
+        assert curve is not None
+        assert curve[160] == pytest.approx(selective_risk(scores, errors, 0.8), abs=1e-12)
+    scores, errors = np.concatenate([*map(confidence_of, parts)]), np.concatenate([*map(errors_of, parts)])
+    assert found[SHIFTED].aurc == pytest.approx(aurc(scores, errors), abs=1e-12)
+    assert found[CLEAN].severity == 0
+    assert found[CLEAN].aurc == pytest.approx(aurc(confidence_of(clean), errors_of(clean)), abs=1e-12)
+
+
+def test_together_each_severity_counts_as_much_as_the_clean_images(shifted):
+    clean, parts = shifted
+    found = measured("corruptions", joined(parts), clean, STORED)[TOGETHER]
+    twice = [clean, clean, *parts]  # two kinds for each severity
+    assert found.num_images == 8 * 200
+    assert found.error == pytest.approx(np.mean([*map(errors_of, twice)]))
+    expected = aurc(np.concatenate([*map(confidence_of, twice)]), np.concatenate([*map(errors_of, twice)]))
+    assert found.aurc == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_threshold_keeps_at_least_its_coverage_where_it_was_set_and_is_carried_to_other_images(shifted):
+    clean, parts = shifted
+    val = images(150)
+    thresholds = {
+        score: thresholds_for(val.prediction.aux[f"{CONFIDENCE}{score}"], COVERAGES) for score in ("own", "other")
+    }
+    for coverage, threshold in thresholds["own"].items():
+        kept = [c for c in confidence_of(val) if c >= threshold]
+        assert len(kept) >= round(150 * float(coverage) / 100)
+        assert len([c for c in kept if c > threshold]) < round(150 * float(coverage) / 100)
+    found = measured("corruptions", joined(parts), clean, STORED, thresholds)
+    for stored, part in zip(STORED, parts, strict=True):
+        for coverage, threshold in thresholds["own"].items():
+            pairs = list(zip(confidence_of(part), errors_of(part), strict=True))
+            kept_errors = [error for confidence, error in pairs if confidence >= threshold]
+            at = found[stored.name].kept[coverage]
+            assert at.coverage == pytest.approx(len(kept_errors) / 200)
+            assert at.risk == pytest.approx(np.mean(kept_errors))
+
+
+def test_a_threshold_set_on_the_clean_images_themselves_is_the_clean_table():
+    clean, shifted = images(200), images(200, 1.0)
+    spread = confidence_of(clean) + np.arange(200) * 1e-6  # without ties
+    clean.prediction.aux[f"{CONFIDENCE}own"] = spread
+    found = measured(
+        "shift", joined([shifted]), clean, [StoredPart(SHIFTED)], {"own": thresholds_for(spread, COVERAGES)}
+    )
+    for coverage in COVERAGES:
+        at = found[CLEAN].kept[f"{coverage:g}"]
+        assert at.coverage == pytest.approx(coverage / 100)
+        assert at.risk == pytest.approx(float(selective_risk(spread, errors_of(clean), coverage / 100)))
+
+
+def test_nothing_is_kept_above_every_confidence():
+    clean, shifted = images(50), images(50)
+    found = measured("shift", joined([shifted]), clean, [StoredPart(SHIFTED)], {"own": {"10": 1e9}})
+    assert found[SHIFTED].kept["10"].coverage == 0
+    assert found[SHIFTED].kept["10"].risk is None
+
+
+def test_to_accept_an_image_of_a_new_class_is_an_error():
+    clean, new = images(120), images(80, 1.5)
+    new = without_logits(Evidence(Prediction(np.eye(4)[new.predicted]), new.labels), {"own": confidence_of(new)}, 4)
+    clean = without_logits(
+        Evidence(Prediction(np.eye(4)[clean.predicted]), clean.labels), {"own": confidence_of(clean)}
+    )
+    stored = (StoredPart(CLEAN), StoredPart(NEW))
+    found = measured("new", joined([clean, new]), clean, stored, {"own": {"90": 2.0}})
+    assert found[NEW].error == 1
+    assert found[WITH_NEW].error == pytest.approx((errors_of(clean).sum() + 80) / 200)
+    right, wrong = (confidence_of(clean)[errors_of(clean) == kind] for kind in (0, 1))
+    for known, auroc in ((right, found[NEW].auroc_right), (wrong, found[NEW].auroc_wrong)):
+        pairs = [(a > b) + 0.5 * (a == b) for a in known for b in confidence_of(new)]
+        assert auroc == pytest.approx(np.mean(pairs))
+    accepted = np.concatenate([confidence_of(clean), confidence_of(new)]) >= 2.0
+    losses = np.concatenate([errors_of(clean), np.ones(80)])
+    assert found[WITH_NEW].kept["90"].risk == pytest.approx(losses[accepted].mean())
+    assert found[NEW].kept["90"].coverage == pytest.approx((confidence_of(new) >= 2.0).mean())
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "share"), [(100, 100, 0.5), (100, 1000, 0.5), (1000, 50, 0.5), (900, 100, 0.1)]
+)
+def test_the_share_of_new_images_is_as_asked(known, new, share):
+    taken, of_new = at_share(known, new, share)
+    assert taken <= known
+    assert of_new <= new
+    assert of_new / (taken + of_new) == pytest.approx(share, abs=0.01)
+    assert taken == known or of_new == new
+
+
+def test_groups_have_the_threshold_of_all_images_and_ties_count_by_their_share():
+    pool = images(300)
+    groups = {"sex": np.array(["a", "b"])[RANDOM.integers(2, size=300)], "age": RANDOM.integers(3, size=300)}
+    pool = Evidence(pool.prediction, pool.labels, predicted=pool.predicted, groups=groups)
+    found = measured("groups", pool, pool, ())
+    confidence, errors = confidence_of(pool), errors_of(pool)
+    assert {name for name in found if " = " in name} == {"sex = a", "sex = b", "age = 0", "age = 1", "age = 2"}
+    for coverage in COVERAGES:
+        count = int(np.ceil(coverage / 100 * 300 - 1e-9))
+        threshold = sorted(confidence)[300 - count]
+        tied = [i for i in range(300) if confidence[i] == threshold]
+        above = [i for i in range(300) if confidence[i] > threshold]
+        share = (count - len(above)) / len(tied)
+        weight = np.zeros(300)
+        weight[above], weight[tied] = 1, share
+        by_class = []
+        for name, rows in [
+            *((f"sex = {value}", groups["sex"] == value) for value in "ab"),
+            *((f"class {label}", pool.labels == label) for label in range(4)),
+        ]:
+            covered, risk = weight[rows].mean(), (weight * errors)[rows].sum() / weight[rows].sum()
+            if name in found:
+                at = found[name].kept[f"{coverage:g}"]
+                assert (at.coverage, at.risk) == (pytest.approx(covered), pytest.approx(risk))
+            else:
+                by_class.append((covered, risk))
+        balanced = found[BALANCED].kept[f"{coverage:g}"]
+        assert (balanced.coverage, balanced.risk) == tuple(map(pytest.approx, np.mean(by_class, axis=0)))
+        whole = [found[f"sex = {value}"] for value in "ab"]
+        kept = [part.kept[f"{coverage:g}"].coverage * part.num_images for part in whole]
+        assert sum(kept) == pytest.approx(count)
+
+
+def test_parts_are_numbered_in_the_order_in_which_they_are_stored(shifted):
+    _, parts = shifted
+    pool = joined(parts)
+    assert [int((pool.groups[PART] == number).sum()) for number in range(6)] == [200] * 6
+    assert np.array_equal(pool.labels[pool.groups[PART] == 2], parts[2].labels)
