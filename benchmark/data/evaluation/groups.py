@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.base.errors import UserError
+from benchmark.base.errors import MissingData, UserError
 from benchmark.base.limits import shown
 from benchmark.base.names import match_name
 from benchmark.base.units import counted
@@ -48,6 +48,8 @@ def attributes(config: EvaluationConfig, data: DataConfig, data_dir: Path) -> Ar
             "with a column for each grouping"
         )
     listed, partition, _ = celeba.files(data, data_dir)
+    if not (listed.is_file() and partition.is_file()):
+        raise MissingData(f"no '{listed}' with '{partition.name}' beside it, in which the attributes are listed")
     known, parts = celeba.attribute_names(listed), celeba.read_partition(partition)
     names = [match_name(name, known, f"attribute in '{listed}':") for name in config.columns]
     images = [image for image, part in parts.items() if part == TEST]
@@ -66,8 +68,6 @@ def checked(name: str, column: NDArray[Any]) -> NDArray[Any]:
     if len(values) > MOST_VALUES:
         got = counted(len(values), "value")
         raise UserError(f"groups: column '{name}' has {got}, expected at most {MOST_VALUES}; put some together")
-    if column.dtype.kind == "U" and (
-        odd := [value for value in values.tolist() if not value.isprintable() or not value]
-    ):
+    if odd := [value for value in values.tolist() if isinstance(value, str) and not (value and value.isprintable())]:
         raise UserError(f"groups: column '{name}' has a value {shown(odd[0])}; write a word for it, such as 'unknown'")
     return column if column.dtype.kind == "U" else column.astype(np.int64)

@@ -1,6 +1,7 @@
 """Read columns and tables of numbers or text from npz, npy and csv files."""
 
 import csv
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def read_table(file: str) -> Arrays:
 
 
 def read_csv(path: Path) -> Arrays:
-    """Return the columns of a csv file with a line of names; whole numbers where all values of a column are such."""
+    """Return the columns of a csv file with a line of names."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
         names = [name.strip() for name in next(rows, [])]
@@ -47,7 +48,9 @@ def read_csv(path: Path) -> Arrays:
 
 
 def column(values: tuple[str, ...]) -> NDArray[Any]:
-    try:
-        return np.array([int(value) for value in values], np.int64)
-    except (ValueError, OverflowError):
-        return np.array(values)
+    """Return values as whole numbers if all are written as such, 7 and not 07; else as text."""
+    with suppress(ValueError, OverflowError):
+        numbers = np.array([int(value) for value in values], np.int64)
+        if tuple(map(str, numbers.tolist())) == values:
+            return numbers
+    return np.array(values)
