@@ -49,6 +49,8 @@ def coerce(value: Any, hint: Any, where: str, limit: Within | None = None) -> An
         return coerce(value, kind, where, next((note for note in notes if isinstance(note, Within)), None))
     is_config = isinstance(hint, type) and dataclasses.is_dataclass(hint)
     if is_config or origin is dict:
+        if is_config and isinstance(value, hint):
+            return value
         if not isinstance(value, Mapping):
             raise wrong_type(value, "a table", where)
         return build(hint, value, where) if is_config else dict(value)

@@ -1,12 +1,15 @@
 """Settings of evaluation sets: what a trained classifier is tried on beyond the test images of its task."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
 
+from benchmark.base.errors import UserError
 from benchmark.base.limits import Within
-from benchmark.base.names import canonical, is_plain
-from benchmark.base.schema import check, later, unidentified
+from benchmark.base.names import canonical, is_plain, match_name
+from benchmark.base.schema import build, check, later, split_list, unidentified
 from benchmark.config.ingredients import check_owners
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
@@ -27,6 +30,16 @@ KINDS: Mapping[str, str] = {
 }
 """Kinds of evaluation sets, with a line about each."""
 SHARE = 0.5
+FILES = (".npz", ".npy", ".csv")
+"""How names of files with images, counts or groups end."""
+USAGE: Mapping[str, str] = {
+    "corruptions": "corruptions or corruptions=KIND,KIND",
+    "shift": "shift=TASK, shift=FOLDER or shift=FILE.npz",
+    "new": "new=TASK, new=FOLDER or new=FILE.npz; new alone means the classes of data.leave_out",
+    "humans": "humans=FILE.npz",
+    "groups": "groups=ATTRIBUTE,ATTRIBUTE or groups=FILE.csv",
+}
+"""How a set of each kind is written on the command line."""
 
 
 @dataclass(frozen=True)
@@ -70,4 +83,52 @@ class EvaluationConfig:
         )
         check(0 < self.share < 1, f"share must lie between 0 and 1, got {self.share:g}")
         for kind in self.kinds:
-            check(canonical(kind) in map(canonical, CORRUPTIONS), f"kinds: unknown corruption '{kind}'")
+            match_name(kind, CORRUPTIONS, "corruption")
+
+    @property
+    def used_kinds(self) -> tuple[str, ...]:
+        """Return the kinds of corruptions that are made, in the order of the families."""
+        wanted = {canonical(kind) for kind in self.kinds or CORRUPTIONS}
+        return tuple(kind for kind in CORRUPTIONS if canonical(kind) in wanted)
+
+    @property
+    def used_severities(self) -> tuple[int, ...]:
+        return tuple(sorted(set(self.severities))) or SEVERITIES
+
+
+def set_name(config: EvaluationConfig) -> str:
+    """Return what a set is called: by its name, else by its images, else by its kind."""
+    path = PurePath(config.images)
+    called = path.stem if path.suffix in (".toml", *FILES) else path.name
+    return config.name or re.sub(r"[^\w.+-]+", "-", called).lstrip(".+-") or config.kind
+
+
+def check_names(configs: Iterable[EvaluationConfig]) -> None:
+    """Raise a ValueError where two sets would share a folder."""
+    seen: set[str] = set()
+    for name in map(set_name, configs):
+        check(name.lower() not in seen, f"evaluate: a set named twice: '{name}'; give one of them another name")
+        seen.add(name.lower())
+
+
+def read_evaluation(text: str) -> EvaluationConfig:
+    """Return the set that a text of the command line means, such as `corruptions`, `new=svhn` or `groups=Male`."""
+    word, equals, value = (part.strip() for part in text.partition("="))
+    kind = match_name(word, KINDS, "kind of evaluation set")
+    if equals and not value:
+        raise UserError(f"--evaluate {text}: expected {USAGE[kind]}")
+    return build(EvaluationConfig, {"kind": kind, **(meant(kind, value) if value else {})}, f"--evaluate {text}")
+
+
+def meant(kind: str, value: str) -> dict[str, Any]:
+    """Return the field that a text after the name of a kind stands for."""
+    if kind == "corruptions":
+        return {"kinds": [match_name(name, CORRUPTIONS, "corruption") for name in split_list(value)]}
+    if kind == "groups" and not looks_like_file(value):
+        return {"columns": value}
+    return {"file" if kind in ("humans", "groups") else "images": value}
+
+
+def looks_like_file(name: str) -> bool:
+    """Tell whether a name can only be that of a file or folder."""
+    return "/" in name or name.endswith((".toml", *FILES))

@@ -2,14 +2,16 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
-from benchmark.base.names import match_name
+from benchmark.base.names import canonical, match_name
 from benchmark.base.program import CARRIED_CONFIGS, FROM_WHEEL, ROOT
 from benchmark.base.schema import build
+from benchmark.config.evaluation import EvaluationConfig, looks_like_file, read_evaluation
 from benchmark.config.task import OWN_IMAGES, TaskConfig
 
 CONFIG_DIR = CARRIED_CONFIGS if FROM_WHEEL else ROOT / "configs"
@@ -73,6 +75,7 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         raise UserError(f"{seen[0].name}: more than {MOST_PARENTS} files extend each other; two or three should do")
     tables = read_tables(path)
     resolve_data_path(tables, path.parent)
+    resolve_set_paths(tables, path.parent)
     parent = tables.pop("extends", None)
     if parent is None:
         return tables
@@ -106,6 +109,32 @@ def resolve_data_path(tables: dict[str, Any], folder: Path) -> None:
         value = data.get(name) if isinstance(data, dict) else None
         if isinstance(data, dict) and isinstance(value, str) and value and (name == "path" or is_file_name(value)):
             data[name] = str(folder / value)
+
+
+def resolve_set_paths(tables: dict[str, Any], folder: Path) -> None:
+    """Do the same for the files of evaluation sets."""
+    sets = tables.get("evaluate")
+    for table in sets if isinstance(sets, list) else []:
+        for name in ("images", "file"):
+            if isinstance(table, dict) and isinstance(table.get(name), str):
+                table[name] = located(table[name], folder)
+
+
+def located(name: str, folder: Path) -> str:
+    """Return the absolute path of what lies in a folder; any other name, such as that of a task, as it is."""
+    lies_there = not is_task(name) and any(path.name == name for path in folder.iterdir())
+    return str(folder / name) if looks_like_file(name) or lies_there else name
+
+
+def is_task(name: str) -> bool:
+    """Tell whether a name is that of a task of the suite."""
+    return canonical(name) in map(canonical, task_names())
+
+
+def command_set(text: str) -> EvaluationConfig:
+    """Return the evaluation set that a text of the command line means, with its files found from this folder."""
+    given, here = read_evaluation(text), Path.cwd()
+    return replace(given, images=located(given.images, here), file=located(given.file, here))
 
 
 def read_tables(path: Path) -> dict[str, Any]:

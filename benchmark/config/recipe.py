@@ -28,6 +28,7 @@ INDIFFERENT = (
     "bound",
     "resources",
     "method",
+    "evaluate",
     "tune",
     "tune_val",
 )

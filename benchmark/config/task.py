@@ -8,6 +8,7 @@ from benchmark.base.limits import SEEDS, Positive, Within, shown
 from benchmark.base.names import is_plain
 from benchmark.base.schema import check, later, unidentified
 from benchmark.base.units import counted
+from benchmark.config.evaluation import EvaluationConfig, check_names
 from benchmark.config.ingredient_names import ALL, Ingredient, label_suffix
 from benchmark.config.ingredients import AveragingConfig, MixingConfig
 from benchmark.config.training import EPOCHS, AugmentConfig, NetworkConfig, OptimizerConfig, ScheduleConfig
@@ -17,6 +18,7 @@ RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 OWN_IMAGES = ("folder", "arrays")
 """Sources of a user's own images; mean, std and augmentation of another data set do not fit them."""
 OWN_WORDS = " and ".join(f"source '{name}'" for name in OWN_IMAGES)
+CLASSES = Within(0, 10**6, "each class is an output of the network")
 IMAGES = Within(0, 10**9, "no data set has more images")
 SIDE = Within(0, 4096, "a batch of such images fits into no memory")
 BATCH = Within(2, 10**6, "a batch must fit into the memory of a device")
@@ -52,12 +54,16 @@ class DataConfig:
     outliers: str = unidentified("")
     """Another task, by name or file, whose training images are outliers for methods that need some; their labels are
     ignored. A job that trains on them has their hash."""
-    classes: Annotated[int, Within(0, 10**6, "each class is an output of the network")] = later(0)
+    classes: Annotated[int, CLASSES] = later(0)
     """folder, arrays: how many classes there must be; 0 = as many as there are."""
     test_share: float = later(0.0)
     """folder, arrays: the share of the images kept for testing where no test split is provided."""
     channels: Annotated[int, Within(0, 3, "images are grey or coloured")] = later(0)
     """folder: 1 reads images grey, 3 in colour; 0 = as many as mean has numbers, in colour where it is measured."""
+
+    leave_out: tuple[Annotated[int, CLASSES], ...] = later(())
+    """Numbers of classes without which is trained, validated and tested; the others are renumbered. An evaluation set
+    of new classes can be made of their test images."""
 
     def __post_init__(self) -> None:
         check(0 <= self.val < 1, f"val must be at least 0 and below 1, got {self.val}")
@@ -75,6 +81,7 @@ class DataConfig:
             f"image_size = {self.image_size} must be positive and at most cache_size = {self.cache_size}",
         )
         check(len(set(self.folders)) == len(self.folders), "folders must name each class once")
+        check(len(set(self.leave_out)) == len(self.leave_out), "leave_out must name each class once")
         check(0 <= self.test_share < 1, f"test_share must be at least 0 and below 1, got {self.test_share}")
         check(not self.val_images or self.official_val, "val_images is a part of the official_val split; set that too")
 
@@ -177,6 +184,8 @@ class TaskConfig:
     resources: ResourcesConfig = ResourcesConfig()
     method: dict[str, Any] = field(default_factory=dict)
     """Settings by method file (for all its labels) or by label."""
+    evaluate: tuple[EvaluationConfig, ...] = ()
+    """What the classifiers are tried on beyond the test images."""
     tune: dict[str, Any] = field(default_factory=dict)
     """What `tune` tries, by method file or label: field → values."""
     tune_val: float = 0.2
@@ -205,6 +214,7 @@ class TaskConfig:
                 isinstance(grid, Mapping) and all(isinstance(values, list) and values for values in grid.values()),
                 f"tune.{name} must be a table of lists, e.g. weight = [0.1, 0.5]",
             )
+        check_names(self.evaluate)
         check(0 < self.tune_val < 1, f"tune_val must lie between 0 and 1, got {self.tune_val:g}")
 
     @property

@@ -125,8 +125,9 @@ def read_cache(
     except (FileNotFoundError, ValueError) as error:
         raise Unusable(f"the cache '{folder}' is damaged ({error})") from None
     mean, std = (tuple(manifest.get("measured", {}).get(name, ())) for name in ("mean", "std"))
+    train, test, alone = splits.get("train", splits["test"]), splits["test"], "train" not in splits
     classes, val = manifest["num_classes"], splits.get("val")
-    loaded = Loaded(splits["train"], splits["test"], val=val, num_classes=classes, mean=mean, std=std)
+    loaded = Loaded(train, test, val=val, num_classes=classes, mean=mean, std=std, test_alone=alone)
     return loaded, manifest["sha256"]
 
 

@@ -148,7 +148,7 @@ class Builder:
         self.check_space(splits, good)
         chunks = {split.files.name: self.write_split(split, good[split.files.name]) for split in splits}
         entries = {split.files.name: self.describe_split(split, chunks[split.files.name]) for split in splits}
-        self.finish(entries, chunks["train"])
+        self.finish(entries, chunks["test" if self.loaded.test_alone else "train"])
 
     def begin(self) -> None:
         """Prepare the .partial folder; keep what an earlier build or a damaged cache has of the same originals."""
@@ -262,12 +262,12 @@ class Builder:
             "chunks": [chunks[index].checksum for index in range(len(split.bounds))],
         }
 
-    def finish(self, entries: dict[str, Any], train: Chunks) -> None:
+    def finish(self, entries: dict[str, Any], measured: Chunks) -> None:
         facts = {
             "source": self.source,
             "num_classes": self.loaded.num_classes,
             "fingerprint": self.fingerprint,
-            "measured": mean_and_std(np.sum([chunk.sums for chunk in train.values()], axis=0)),
+            "measured": mean_and_std(np.sum([chunk.sums for chunk in measured.values()], axis=0)),
         }
         write_manifest(self.partial, self.folder.name, facts, entries)
         for name in (JOURNAL, ORIGIN):

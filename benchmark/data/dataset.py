@@ -19,6 +19,7 @@ from benchmark.data import streams
 from benchmark.data.augment import draw, normalise, view
 from benchmark.data.cache import Folders
 from benchmark.data.cache_build import open_cache
+from benchmark.data.classes import facts_without, leave_out
 from benchmark.data.crops import center_crop
 from benchmark.data.images import Facts, Images, Loaded, Ragged
 from benchmark.data.residency import Pixels, Rows, place_on_device
@@ -42,6 +43,10 @@ def load_as_of(version: str, config: DataConfig, folders: Folders, build: bool) 
         loaded = source.load(config, folders.data)
         check_labels(loaded, config)
         sha256 = loaded.sha256()
+    if loaded.test_alone:
+        raise UserError(f"data.source: '{config.source}' has nothing to train on; it is for evaluation sets")
+    if config.leave_out:
+        loaded = leave_out(loaded, config, loaded.num_classes or describe(config).num_classes)
     if config.official_val and loaded.val is None:
         raise UserError(f"data.official_val: '{config.source}' has no validation split of its own; set data.val")
     return loaded.subset(config.train_images, config.test_images, config.val_images), sha256
@@ -50,11 +55,12 @@ def load_as_of(version: str, config: DataConfig, folders: Folders, build: bool) 
 def facts_of(config: DataConfig, loaded: Loaded | None) -> Facts:
     """Return the facts of a task's images: counted if a cache has them, else as their source announces them."""
     if loaded is None or not loaded.num_classes:
-        facts = describe(config)
+        facts = facts_without(config, describe(config))
     else:  # a user's own files need not be read again
         pictures, side = loaded.train.pictures, config.image_size
         shape = (pictures.channels, side, side) if isinstance(pictures, Ragged) else np.shape(pictures[0])
-        facts = Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape)
+        floats = pictures[0].dtype != np.uint8
+        facts = Facts(loaded.num_classes, len(loaded.train), len(loaded.test), shape, floats)
     num_train = min(facts.num_train, config.train_images or facts.num_train)
     num_test = min(facts.num_test, config.test_images or facts.num_test) - config.test_holdout
     return replace(facts, num_train=num_train, num_test=num_test)
@@ -220,12 +226,13 @@ def load_outliers(config: DataConfig, facts: Facts, folders: Folders, build: boo
     other = load_task(config.outliers).data
     loaded, sha256 = load(other, folders, build)
     check_outliers(config, facts, facts_of(other, loaded))
-    return loaded.train, outliers_hash(sha256, len(loaded.train))
+    return loaded.train, outliers_hash(other, sha256, len(loaded.train))
 
 
-def outliers_hash(sha256: str, count: int) -> str:
+def outliers_hash(config: DataConfig, sha256: str, count: int) -> str:
     """Return the hash of the outliers, given that of their whole data set: a part of it is drawn by its size alone."""
-    return hashlib.sha256(f"{sha256} {count}".encode()).hexdigest()
+    without = f" without {sorted(config.leave_out)}" if config.leave_out else ""
+    return hashlib.sha256(f"{sha256} {count}{without}".encode()).hexdigest()
 
 
 def check_outliers(config: DataConfig, facts: Facts, others: Facts) -> None:

@@ -73,6 +73,12 @@ class Images:
     def take(self, chosen: NDArray[np.int64]) -> "Images":
         return Images(self.pictures, self.labels[chosen], self.rows[chosen])
 
+    def relabelled(self, numbers: NDArray[np.int64]) -> "Images":
+        """Return the images under other labels, numbers[label]; leave out those whose number is negative."""
+        labels = numbers[self.labels]
+        kept = np.flatnonzero(labels >= 0)
+        return Images(self.pictures, labels[kept], self.rows[kept])
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -87,9 +93,11 @@ class Loaded:
     mean: tuple[float, ...] = ()
     """Mean of the training images by channel, where their cache has it; `std` likewise."""
     std: tuple[float, ...] = ()
+    test_alone: bool = False
+    """Whether there is nothing to train on; `train` then has the test images."""
 
     def splits(self) -> dict[str, Images]:
-        named = {"train": self.train, "test": self.test, "val": self.val}
+        named = {"train": None if self.test_alone else self.train, "test": self.test, "val": self.val}
         return {name: images for name, images in named.items() if images is not None}
 
     def subset(self, num_train: int, num_test: int, num_val: int = 0) -> "Loaded":

@@ -50,7 +50,10 @@ class Stacked:
         return len(rows), *self.array.shape[1:]
 
     def fill(self, rows: Rows, out: NDArray[Any]) -> None:
-        self.array.take(rows, axis=0, out=out, mode="clip")  # the default mode would fill a copy first
+        if self.array.flags.c_contiguous:
+            self.array.take(rows, axis=0, out=out, mode="clip")  # the default mode would fill a copy first
+        else:
+            out[...] = self.array[rows]  # take would copy the whole array first
 
     def as_batch(self, tensor: Tensor, rows: Rows) -> Raw:
         """Return a tensor that `fill` filled with just these images as a batch."""

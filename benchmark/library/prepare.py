@@ -3,12 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from benchmark.base.errors import UserError
-from benchmark.base.units import text_from_bytes
+from benchmark.base.units import counted, text_from_bytes
+from benchmark.config.evaluation import EvaluationConfig, set_name
 from benchmark.config.load import load_tasks
 from benchmark.config.task import TaskConfig
 from benchmark.data.cache import Folders, cache_name, fingerprint_originals
 from benchmark.data.cache_build import open_cache
+from benchmark.data.classes import facts_without
+from benchmark.data.dataset import facts_of, load
+from benchmark.data.evaluation.annotations import annotations
+from benchmark.data.evaluation.sets import open_set
 from benchmark.data.preprocessing import preprocessing
 from benchmark.data.sources import describe, get_source
 from benchmark.library.options import PrepareOptions
@@ -37,8 +44,29 @@ def prepare_data(options: PrepareOptions) -> Iterator[Prepared]:
 
 
 def prepared(task: TaskConfig, folders: Folders) -> str:
-    """Prepare the images of a task, and return a description of them."""
-    facts = describe(task.data)
+    """Prepare the images of a task and of its evaluation sets, and return a description of them."""
+    return "\n  ".join([own_images(task, folders), *(evaluation_set(each, task, folders) for each in task.evaluate)])
+
+
+def evaluation_set(config: EvaluationConfig, task: TaskConfig, folders: Folders) -> str:
+    """Prepare an evaluation set, and return a line about it."""
+    name = f"evaluation set '{set_name(config)}'"
+    if config.kind == "corruptions":
+        return f"{name}: made from the test images"
+    if config.kind in ("humans", "groups"):
+        loaded, _ = load(task.data, folders)
+        ids, classes = loaded.test.rows.astype(np.int32), facts_of(task.data, loaded).num_classes
+        known = annotations(config, task, folders, ids, classes)
+        what = f"groups by {', '.join(known.groups)}" if known.groups else "what people call them"
+        return f"{name}: {what}, for {counted(len(loaded.test), 'test image')}"
+    found = open_set(config, task, folders)
+    count = sum(len(part.images) for part in found.parts if part.images is not None)
+    remark = f"; {found.remark}" if found.remark else ""
+    return f"{name}: {counted(count, 'image')} in {counted(len(found.parts), 'part')}{remark}"
+
+
+def own_images(task: TaskConfig, folders: Folders) -> str:
+    facts = facts_without(task.data, describe(task.data))
     if not get_source(task.data).CACHED:
         return f"{task.name}: made in memory, nothing to prepare"
     loaded, sha256 = open_cache(task.data, folders, thorough=True)

@@ -54,9 +54,10 @@ def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
 
 def find_outliers(config: DataConfig, facts: Facts, folders: Folders, *, required: bool) -> str:
     """Return the hash of the outliers of a task with these facts, as far as it is known."""
-    found = find_data(load_task(config.outliers), folders, required=required)
+    other = load_task(config.outliers)
+    found = find_data(other, folders, required=required)
     check_outliers(config, facts, found.facts)
-    return ABSENT if found.sha256 == ABSENT else outliers_hash(found.sha256, found.facts.num_train)
+    return ABSENT if found.sha256 == ABSENT else outliers_hash(other.data, found.sha256, found.facts.num_train)
 
 
 def find_uncached(task: TaskConfig, folders: Folders) -> Found:
@@ -78,7 +79,8 @@ def is_small(config: DataConfig, folders: Folders) -> bool:
 def remark_on(task: TaskConfig, loaded: Loaded) -> str:
     """Return what a reader of the results should know of the data: missing images, an unused validation split."""
     count, remarks = len(loaded.train), []
-    announced = count if task.data.path else facts_of(task.data, None).num_train  # own data announce nothing
+    unknown = task.data.path or task.data.leave_out  # own data announce nothing, and no source its classes
+    announced = count if unknown else facts_of(task.data, None).num_train
     if count < PART_OF_A_SET * announced:
         remarks.append(
             f"{count:,} of {announced:,} training images are there; results do not compare with those of the whole set"

@@ -22,7 +22,7 @@ IDENTIFIED = {
     "TaskConfig": "epochs batch_size eval_batch_size threads channels_last amp compile tf32 sync_batchnorm checkpoint"
     " evaluate_at data network augment optimizer schedule averaging mixing",
     "DataConfig": "source mean std val official_val train_images test_images image_size test_holdout val_images"
-    " cache_size attribute folders classes test_share channels",
+    " cache_size attribute folders classes test_share channels leave_out",
     "NetworkConfig": "name widths dropout pool classifier cosine_scale",
     "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale",
     "OptimizerConfig": "name lr momentum weight_decay sharpness rho sigma smoothing statistics",

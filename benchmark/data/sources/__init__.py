@@ -33,6 +33,10 @@ SOURCES = {
 }
 
 
+EVALUATION = "evaluation-images"
+"""The source of evaluation sets that lie in files. It is none for tasks."""
+
+
 class Source(Protocol):
     SETTINGS: tuple[str, ...]
     CACHED: bool
@@ -61,6 +65,8 @@ def get_source(config: DataConfig) -> Source:
 def find_source(name: str) -> Source:
     if name in added.SOURCES:
         return cast(Source, added.SOURCES[name].value)
+    if name == EVALUATION:
+        return cast(Source, importlib.import_module("benchmark.data.sources._evaluation"))
     if name not in SOURCES:
         raise UserError(f"{unknown_name(name, [*SOURCES, *added.SOURCES], 'data source')}; {added.HOW}")
     return cast(Source, importlib.import_module(f"benchmark.data.sources.{SOURCES[name]}"))
@@ -81,7 +87,7 @@ def describe(config: DataConfig) -> Facts:
     """Return the facts of a source; raise an error for settings that contradict them."""
     facts, name = get_source(config).describe(config), config.source
     channels, height, width = facts.shape
-    if config.mean and len(config.mean) != channels:
+    if config.mean and len(config.mean) != channels and name != EVALUATION:
         raise UserError(
             f"data.mean has {counted(len(config.mean), 'number')}, but '{name}' has {counted(channels, 'channel')}"
         )
@@ -102,6 +108,8 @@ def check_labels(loaded: Loaded, config: DataConfig) -> None:
                 f"'{name}' has a label {wrong[0]} among its {split} images; the labels of {num_classes} classes go "
                 f"from 0 to {num_classes - 1}"
             )
+    if loaded.test_alone:
+        return
     missing = np.flatnonzero(np.bincount(loaded.train.labels, minlength=num_classes) == 0)
     if len(missing):
         raise UserError(f"'{name}' has no training image of class {missing[0]}; labels count from 0")

@@ -65,8 +65,7 @@ def download(data_dir: Path) -> None:
 
 def read_attribute(path: Path, attribute: str) -> dict[str, int]:
     """Return 0 or 1 for each image name. The file begins with the number of images, then a line of attributes."""
-    lines = lines_of(path)
-    names = lines[1].split() if len(lines) > 1 else []
+    lines, names = lines_of(path), attribute_names(path)
     column = names.index(match_name(attribute, names, f"attribute in '{path}':"))
     labels = {}
     for number, line in enumerate(lines[2:], start=3):
@@ -77,6 +76,12 @@ def read_attribute(path: Path, attribute: str) -> dict[str, int]:
     if not lines[0].strip().isdigit() or int(lines[0]) != len(labels):
         raise UserError(f"'{path}' says it lists {lines[0].strip()} images, but lists {len(labels)}; download it again")
     return labels
+
+
+def attribute_names(path: Path) -> list[str]:
+    """Return the names of all attributes: the second line of their file."""
+    lines = lines_of(path)
+    return lines[1].split() if len(lines) > 1 else []
 
 
 def read_partition(path: Path) -> dict[str, int]:

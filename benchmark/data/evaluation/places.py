@@ -1,0 +1,59 @@
+"""Tell what the `images` of an evaluation set are, and open what they name."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmark.base.errors import UserError
+from benchmark.config.evaluation import EvaluationConfig, looks_like_file
+from benchmark.config.load import is_task, load_task
+from benchmark.config.task import DataConfig
+from benchmark.data.cache_build import open_cache
+from benchmark.data.dataset import facts_of, load
+from benchmark.data.evaluation.home import Home
+from benchmark.data.images import Facts, Images, Loaded
+from benchmark.data.sources import EVALUATION
+from benchmark.data.sources._evaluation import is_arrays
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Images in the size of the task's, with what is known of them."""
+
+    data: DataConfig
+    test: Images
+    facts: Facts
+    sha256: str
+
+
+def names_task(config: EvaluationConfig) -> bool:
+    """Tell whether the images are those of another task; raise UserError where there is nothing of that name."""
+    name = config.images
+    if name.endswith(".toml") or is_task(name):
+        return True
+    if os.path.exists(name):  # noqa: PTH110 - a Path fails where a name is too long
+        return False
+    if looks_like_file(name):
+        raise UserError(f"images: '{name}' does not exist; a path in a task file is relative to it")
+    return True  # reading the task names the nearest one
+
+
+def open_task(config: EvaluationConfig, home: Home) -> Opened:
+    """Return the test images of another task."""
+    data = home.fit(load_task(config.images).data)
+    return opened(config, home, data, *load(data, home.folders, home.build))
+
+
+def open_files(config: EvaluationConfig, home: Home) -> Opened:
+    """Return the images of a folder or an npz file, decoded into the cache."""
+    numbers = (0.5,) * home.facts.shape[0]
+    ignored = 1 if config.kind == "new" else 0
+    data = DataConfig(EVALUATION, numbers, numbers, path=str(Path(config.images)), classes=ignored)
+    data = data if is_arrays(config.images) else home.fit(data)
+    return opened(config, home, data, *open_cache(data, home.folders, build=home.build))
+
+
+def opened(config: EvaluationConfig, home: Home, data: DataConfig, loaded: Loaded, sha256: str) -> Opened:
+    facts = facts_of(data, loaded)
+    home.check_form(config.images, facts)
+    return Opened(data, loaded.test, facts, sha256)
