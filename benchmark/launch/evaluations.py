@@ -12,7 +12,8 @@ from benchmark.base.units import counted
 from benchmark.config.evaluation import EvaluationConfig, read_evaluation, set_name
 from benchmark.config.task import TaskConfig
 from benchmark.data.dataset import load
-from benchmark.data.evaluation import annotations, open_set
+from benchmark.data.evaluation.annotations import annotations
+from benchmark.data.evaluation.sets import open_set
 from benchmark.data.images import Facts
 from benchmark.jobs.evaluations import OF_PREDICTIONS, evaluation_suite
 from benchmark.jobs.job import Evaluated, Job

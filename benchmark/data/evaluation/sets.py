@@ -1,12 +1,12 @@
 """Open the evaluation sets of a task that consist of images: corrupted ones, shifted ones, those of new classes."""
 
-import importlib
 from functools import lru_cache
 
 from benchmark.base.errors import UserError
 from benchmark.config.evaluation import EvaluationConfig
 from benchmark.config.task import DataConfig, TaskConfig
 from benchmark.data.cache import Folders
+from benchmark.data.corruptions.corrupt import VERSION
 from benchmark.data.evaluation.home import Home
 from benchmark.data.evaluation.new import new_set
 from benchmark.data.evaluation.parts import EvaluationSet, Part
@@ -28,9 +28,8 @@ def opened(config: EvaluationConfig, data: DataConfig, folders: Folders, build: 
 
 
 def made_corruptions(config: EvaluationConfig, home: Home) -> EvaluationSet:
-    version = importlib.import_module("benchmark.data.corruptions").VERSION
     if home.facts.floats:
         raise UserError(f"corruptions are made of 8-bit images, and those of '{home.data.source}' are not")
     pairs = [(kind, severity) for kind in config.used_kinds for severity in config.used_severities]
     parts = tuple(Part(f"{kind.replace(' ', '-')}-{severity}", None, kind, severity) for kind, severity in pairs)
-    return EvaluationSet(parts, str(version))
+    return EvaluationSet(parts, str(VERSION))

@@ -3,12 +3,12 @@
 from functools import partial
 
 import torch
-from benchmark.data.corruptions import corrupt
-from benchmark.data.evaluation.sets import Part
 from torch import Tensor
 
+from benchmark.data.corruptions.corrupt import corrupt
 from benchmark.data.dataset import DataSet, Split
 from benchmark.data.devices import data_budget
+from benchmark.data.evaluation.parts import Part
 from benchmark.data.residency import place_on_device
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from benchmark.data.evaluation import EvaluationSet, open_set
+from benchmark.data.evaluation.parts import EvaluationSet
+from benchmark.data.evaluation.sets import open_set
 from benchmark.jobs.evaluations import OF_PREDICTIONS
 from benchmark.jobs.job import Evaluated, Job
 from benchmark.measure.evaluate import measure

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmark.base.files import Damaged
-from benchmark.data.evaluation import Part
+from benchmark.data.evaluation.parts import Part
 from benchmark.measure.prediction import Evidence
 from benchmark.store.store import PARTS, Store, of_part
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from benchmark.data.cache import Folders
-from benchmark.data.evaluation import Part, annotations
+from benchmark.data.evaluation.annotations import annotations
+from benchmark.data.evaluation.parts import Part
 from benchmark.data.images import choose_rows
 from benchmark.jobs.job import Evaluated, Job
 from benchmark.measure.parts import CLEAN

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from benchmark.base.schema import build
-from benchmark.data.evaluation import EvaluationSet, Part
+from benchmark.data.evaluation.parts import EvaluationSet, Part
 from benchmark.data.evaluation.splits import split_of
 from benchmark.interface import Derived, Method
 from benchmark.jobs.job import Job

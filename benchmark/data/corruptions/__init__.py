@@ -1,0 +1,1 @@
+"""Make the corrupted test images of an evaluation set, on the device."""
