@@ -11,7 +11,7 @@ NEEDS = {"dry_run": ("json", "probe", "cluster", "step_seconds", "speed", "price
 """Options without which others mean nothing."""
 
 
-PLAN_ONLY = {"probe": False, "cluster": None, "step_seconds": [], "speed": [], "price": []}
+PLAN_ONLY: dict[str, object] = {"probe": False, "cluster": None, "step_seconds": [], "speed": [], "price": []}
 """What the options of the time of a training are where there are none."""
 
 

@@ -36,11 +36,16 @@ def finished_method(job: Job, trainer: Trainer, state: State) -> Method:
     return trainer.make_method(network_of(method), trainable(trainer.methods, job.method), job.config)
 
 
+def budget_of(context: Context, device: torch.device, ranks: Ranks) -> int:
+    """Return how many bytes of images may stay on the device."""
+    sharing = context.jobs_per_device * (ranks.size if device.type == "cpu" else 1)
+    return data_budget(device, sharing) if context.budget is None else context.budget
+
+
 def load_data(job: Job, context: Context, device: torch.device, ranks: Ranks) -> DataSet:
     """Return the data of a job. Raise ValueError where they are not those that it was planned with."""
-    sharing = context.jobs_per_device * (ranks.size if device.type == "cpu" else 1)
-    budget = data_budget(device, sharing) if context.budget is None else context.budget
     folders, config = context.folders, job.task.data
+    budget = budget_of(context, device, ranks)
     beside = bool(job.outliers_sha256)
     data = prepare(config, folders, job.split_seed, device, budget, False, job.held_out, with_outliers=beside)
     if (data.sha256, data.outliers_sha256) != (job.data_sha256, job.outliers_sha256):

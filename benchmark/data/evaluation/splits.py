@@ -7,15 +7,14 @@ from torch import Tensor
 
 from benchmark.data.corruptions.corrupt import corrupt
 from benchmark.data.dataset import DataSet, Split
-from benchmark.data.devices import data_budget
 from benchmark.data.evaluation.parts import Part
 from benchmark.data.residency import place_on_device
 
 
-def split_of(part: Part, data: DataSet, device: torch.device) -> Split:
+def split_of(part: Part, data: DataSet, device: torch.device, budget: int) -> Split:
     """Return the images of a part: its own, or the test images, to be corrupted once they are cropped."""
     if part.images is not None:
-        (pixels,) = place_on_device([part.images], device, data_budget(device))
+        (pixels,) = place_on_device([part.images], device, budget)
         labels = torch.from_numpy(part.images.labels).to(device)
         return Split(pixels, labels, part.images.rows.astype("int32"))
     ids = torch.from_numpy(data.test.ids).to(device, torch.int64)

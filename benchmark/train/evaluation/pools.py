@@ -77,7 +77,6 @@ def pool_of(
         return joined([finished.judged(each) for each in predicted]), stored
     new_class, clean = finished.num_classes, finished.clean
     new = joined([finished.judged(each, new_class) for each in predicted])
-    sets = clean, new
-    counts = at_share(*(each.num_samples for each in sets), evaluated.config.share)
-    chosen = [rows_of(each, choose_rows(each.num_samples, n)) for each, n in zip(sets, counts, strict=True)]
+    taken, of_new = at_share(clean.num_samples, new.num_samples, evaluated.config.share)
+    chosen = [rows_of(each, choose_rows(each.num_samples, n)) for each, n in ((clean, taken), (new, of_new))]
     return joined(chosen), (StoredPart(CLEAN), *(StoredPart(part.name) for part in parts[:1]))

@@ -17,7 +17,7 @@ from benchmark.train.combine import as_evidence
 from benchmark.train.context import Context
 from benchmark.train.distributed import ALONE
 from benchmark.train.evaluation.part_files import Predict
-from benchmark.train.finish import finished_method, trainer_of
+from benchmark.train.finish import budget_of, finished_method, trainer_of
 from benchmark.train.predict import Outputs
 from benchmark.train.pulse import Pulse
 from benchmark.train.trainer import Trainer
@@ -28,7 +28,8 @@ def predictor_of(job: Job, context: Context, device: torch.device, pulse: Pulse,
     method = context.methods.get(job.method)
     if issubclass(method, Derived):
         return Combiner(job, context, method).predict
-    return Predictor(*finished_network(job.needs[0], context, device, pulse), len(opened.parts)).predict
+    trainer, network = finished_network(job.needs[0], context, device, pulse)
+    return Predictor(trainer, network, len(opened.parts), budget_of(context, device, ALONE)).predict
 
 
 def finished_network(run: Job, context: Context, device: torch.device, pulse: Pulse) -> tuple[Trainer, Method]:
@@ -58,12 +59,14 @@ class Predictor:
     trainer: Trainer
     method: Method
     num_parts: int
+    budget: int
+    """Bytes of images that may stay on the device."""
 
     def predict(self, index: int, part: Part) -> Evidence:
         """Return what the network predicts of a part."""
         data, device = self.trainer.data, self.trainer.device
         trainer = replace(self.trainer, pulse=PulseOfParts(self.trainer.pulse, index, self.num_parts))
-        split = split_of(part, data, device)
+        split = split_of(part, data, device, self.budget)
         tensors = trainer.predict(self.method, split)
         aux = {key: value.float().cpu().numpy() for key, value in tensors.aux.items()}
         logits = tensors.logits.float().cpu().numpy()
