@@ -9,7 +9,8 @@ from benchmark.base.errors import UserError
 from benchmark.base.files import say
 from benchmark.base.names import canonical
 from benchmark.base.units import counted
-from benchmark.config.evaluation import EvaluationConfig, read_evaluation, set_name
+from benchmark.config.evaluation import EvaluationConfig, set_name
+from benchmark.config.load import command_set
 from benchmark.config.task import TaskConfig
 from benchmark.data.dataset import load
 from benchmark.data.evaluation.annotations import annotations
@@ -33,7 +34,7 @@ def wanted_sets(task: TaskConfig, names: Sequence[str] | None) -> list[Evaluatio
     own = {canonical(set_name(config)): config for config in task.evaluate}
     if names is None:
         return list(task.evaluate)
-    found = [own.get(canonical(name)) or read_evaluation(name) for name in names if canonical(name) != NONE]
+    found = [own.get(canonical(name)) or command_set(name) for name in names if canonical(name) != NONE]
     for index, config in enumerate(found):
         if set_name(config) in map(set_name, found[:index]):
             raise UserError(f"the evaluation set '{set_name(config)}' is named twice; name it once")
@@ -67,13 +68,20 @@ def evaluation_suites(
             evaluated = evaluated_set(suite.task, config, suite.facts, maker)
             made = evaluation_suite(suite, evaluated, maker.methods, lambda run: lacks_weights(run, store))
             found.append(made)
-            lost = sum(len(entry.jobs) for entry in suite.entries) - sum(len(entry.jobs) for entry in made.entries)
-            if lost and any(entry.jobs for entry in made.entries):
-                say(f"{made.name}: {counted(lost, 'run')} left out: {NOT_KEPT}")
-            for entry in made.entries:
-                if entry.reason and any(each.jobs for each in made.entries):
-                    say(f"{made.name} {entry.label}: {entry.reason}; its column stays empty")
+            if any(entry.jobs for entry in made.entries) and not maker.quiet:
+                say_what_is_missing(suite, made)
     return found
+
+
+def say_what_is_missing(suite: Suite, made: Suite) -> None:
+    """Say which runs of a suite are not evaluated on a set, and which methods not at all."""
+    pairs = zip(suite.entries, made.entries, strict=True)
+    lost = sum(len(runs.jobs) - len(entry.jobs) for runs, entry in pairs if not entry.reason)
+    if lost:
+        say(f"{made.name}: {counted(lost, 'run')} left out: {NOT_KEPT}")
+    for entry in made.entries:
+        if entry.reason:
+            say(f"{made.name} {entry.label}: {entry.reason}; its column stays empty")
 
 
 def lacks_weights(run: Job, store: Store) -> str:
