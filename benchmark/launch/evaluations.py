@@ -16,13 +16,14 @@ from benchmark.data.dataset import load
 from benchmark.data.evaluation.annotations import annotations
 from benchmark.data.evaluation.sets import open_set
 from benchmark.data.images import Facts
-from benchmark.jobs.evaluations import OF_PREDICTIONS, evaluation_suite
+from benchmark.jobs.evaluations import OF_PREDICTIONS, evaluation_suite, needs_weights
 from benchmark.jobs.job import Evaluated, Job
 from benchmark.jobs.suite import Suite
 from benchmark.launch.suites import SuiteMaker
 from benchmark.store.store import Store
 
 NONE = "none"
+DIVERGED = "its training diverged"
 NOT_KEPT = "its final weights were not kept; train it with --keep-weights (the same bits again, in another --results)"
 
 
@@ -66,7 +67,7 @@ def evaluation_suites(
     for suite in suites:
         for config in wanted_sets(suite.task, names):
             evaluated = evaluated_set(suite.task, config, suite.facts, maker)
-            made = evaluation_suite(suite, evaluated, maker.methods, lambda run: lacks_weights(run, store))
+            made = evaluation_suite(suite, evaluated, maker.methods, lambda job: why_not(job, store))
             found.append(made)
             if any(entry.jobs for entry in made.entries) and not maker.quiet:
                 say_what_is_missing(suite, made)
@@ -78,18 +79,22 @@ def say_what_is_missing(suite: Suite, made: Suite) -> None:
     pairs = zip(suite.entries, made.entries, strict=True)
     lost = sum(len(runs.jobs) - len(entry.jobs) for runs, entry in pairs if not entry.reason)
     if lost:
-        say(f"{made.name}: {counted(lost, 'run')} left out: {NOT_KEPT}")
+        say(f"{made.name}: {counted(lost, 'run')} left out: diverged, or {NOT_KEPT}")
     for entry in made.entries:
         if entry.reason:
             say(f"{made.name} {entry.label}: {entry.reason}; its column stays empty")
 
 
-def lacks_weights(run: Job, store: Store) -> str:
-    """Return why a run cannot be evaluated with its network; empty where it can, or will be trained."""
-    members = run.needs if run.needs and not run.takes_over else ()
+def why_not(job: Job, store: Store) -> str:
+    """Return why an evaluation cannot be done; empty where it can, has been, or follows on a training to come."""
+    run, *members = job.needs
+    if store.state(job.folder) == "done":
+        return ""
     if members:
-        return next((why for why in (lacks_weights(each, store) for each in members) if why), "")
-    is_done = store.state(run.folder) == "done"
+        return next((why for why in (why_not(each, store) for each in members) if why), "")
+    if store.state(run.folder) == "diverged":
+        return DIVERGED
+    is_done = needs_weights(job) and store.state(run.folder) == "done"
     there = any(store.has_checkpoint(folder) for folder in run.weights_folders)
     return NOT_KEPT if is_done and not there else ""
 

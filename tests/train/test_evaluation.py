@@ -260,6 +260,11 @@ def test_a_method_that_combines_epochs_has_a_reason(tmp_path: Path) -> None:
     assert f"tiny-again Snapshot ensemble: {OF_EPOCHS}; its column stays empty" in result.stderr
     assert runs_of(tmp_path / "results", "tiny-again").keys() == {"SR"}
     assert not list((tmp_path / "results").rglob("checkpoint.pt")), "weights that were kept for the evaluation are gone"
+    before = contents(tmp_path / "results")
+    again = run_here(*common, "--reference", "sr", "--evaluate", sets[0], "--results", tmp_path / "results")
+    assert again.returncode == 0, again.stderr
+    assert "left out" not in again.stderr, "what is evaluated needs no weights any more"
+    assert contents(tmp_path / "results") == before
 
 
 def test_classes_left_out_are_new_classes(tmp_path: Path) -> None:
