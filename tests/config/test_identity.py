@@ -11,10 +11,11 @@ from typing import Any, get_type_hints
 import pytest
 
 from benchmark.config import recipe
+from benchmark.config.evaluation import EvaluationConfig
 from benchmark.config.load import load_task
 from benchmark.config.task import TaskConfig
 from benchmark.jobs import job as job_module
-from benchmark.jobs.job import Job
+from benchmark.jobs.job import Evaluated, Job
 from methods import Registry
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
@@ -29,7 +30,8 @@ IDENTIFIED = {
     "ScheduleConfig": "name factor every cycles hold_from hold_rate",
     "AveragingConfig": "name start rate decay ramp",
     "MixingConfig": "name alpha weight reduction",
-    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts outliers_sha256 trunk",
+    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts outliers_sha256 trunk"
+    " evaluates",
 }
 """Fields that can change a result, by class: another value gives another id."""
 NOT_IDENTIFIED = {
@@ -48,6 +50,8 @@ WHAT_TO_DO = (
 )
 JOB = Job(load_task("digits"), "some_method", {"weight": 1.0}, "images", None, seed=0)
 
+SET = Evaluated("fogs", EvaluationConfig("new", name="fogs", images="svhn"), "images")
+
 
 def configs(config: type) -> Iterator[type]:
     """A config and those within it."""
@@ -58,6 +62,8 @@ def configs(config: type) -> Iterator[type]:
 
 
 CONFIGS = [*configs(TaskConfig), Job]
+OF_SETS = {"sha256": "others", "config": replace(SET.config, share=0.1)}
+"""Changes of an evaluation set that can change its results. What it is called cannot, and its hash says what it is."""
 
 
 def changed(config: Any, name: str, value: Any) -> Any:
@@ -73,6 +79,7 @@ def job_with(owner: type, name: str) -> Job:
     odd = "another value"
     if owner is Job:
         values = {"task": replace(JOB.task, epochs=7), "needs": (replace(JOB, seed=1),), "trunk": replace(JOB, seed=1)}
+        values |= {"evaluates": SET}
         return changed(JOB, name, values.get(name, odd))  # type: ignore[no-any-return]
     if owner is TaskConfig:
         return changed(JOB, "task", changed(JOB.task, name, odd))  # type: ignore[no-any-return]
@@ -95,6 +102,17 @@ def test_the_id_changes_with_exactly_the_identified_fields(config: type) -> None
         assert job_with(config, name).id != JOB.id, name
     for name in NOT_IDENTIFIED.get(config.__name__, "").split():
         assert job_with(config, name).id == JOB.id, name
+
+
+def test_the_id_of_an_evaluation_changes_with_what_is_evaluated_and_not_with_its_name() -> None:
+    job = replace(JOB, evaluates=SET)
+    for name, value in OF_SETS.items():
+        assert replace(JOB, evaluates=replace(SET, **{name: value})).id != job.id, name
+    elsewhere = replace(SET.config, name="mist", images="copy-of-svhn")
+    for other in (replace(SET, name="mist"), replace(SET, num_images=7), replace(SET, config=elsewhere)):
+        assert replace(JOB, evaluates=other).id == job.id
+    kinds = [EvaluationConfig("corruptions", kinds=("fog",)), EvaluationConfig("corruptions", severities=(1,))]
+    assert len({replace(JOB, evaluates=replace(SET, config=each)).id for each in kinds}) == 2
 
 
 def test_every_setting_of_a_method_is_identified() -> None:
