@@ -13,10 +13,23 @@ from benchmark.base.limits import shown
 from benchmark.base.units import counted
 from benchmark.imports.fields import ImportedRun
 from benchmark.measure.evaluate import predicted_classes
+from benchmark.measure.parts import PART, SetMeasures
 from benchmark.measure.prediction import Evidence
 
 LABELS_SHOWN = 3
 ANOTHER_TASK = "name another task with --task NAME"
+
+
+@dataclass(frozen=True)
+class SetContent:
+    """What an evaluation set is, and the names of its parts by number."""
+
+    kind: str
+    parts: tuple[str, ...]
+
+    @staticmethod
+    def of(measured: SetMeasures) -> "SetContent":
+        return SetContent(measured.kind, measured.stored)
 
 
 @dataclass(frozen=True)
@@ -29,11 +42,16 @@ class Samples:
     ids: NDArray[Any] | None
     num_classes: int
     """0 where it is not known."""
+    of_set: SetContent | None = None
+    """None for test samples, and for sets of which the parts are not known."""
+    part: NDArray[np.int16] | None = None
+    """The number of the part of each, where there are parts."""
 
 
-def samples_of(evidence: Evidence, where: str) -> Samples:
+def samples_of(evidence: Evidence, where: str, of_set: SetContent | None = None) -> Samples:
     classes = evidence.prediction.logits.shape[1]
-    return Samples(where, evidence.num_samples, evidence.labels, evidence.ids, classes)
+    part = evidence.groups.get(PART) if of_set and of_set.parts else None
+    return Samples(where, evidence.num_samples, evidence.labels, evidence.ids, classes, of_set, part)
 
 
 def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
@@ -53,10 +71,27 @@ def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
         raise UserError(f"{both}: {lacking} has a loss and no labels, the other has labels; {ANOTHER_TASK}")
     order = None if samples.ids is None or first.ids is None else matched(samples.ids, first.ids, both)
     labels = samples.labels[order] if order is not None and len(samples.labels) else samples.labels
+    check_content(samples, first, order, both)
     if (labels != first.labels).any():
         by_ids = samples.ids is not None and first.ids is not None
         raise UserError(f"{both}: {differing_labels(labels, first, by_ids=by_ids)}")
     return order
+
+
+def check_content(samples: Samples, first: Samples, order: NDArray[np.int64] | None, both: str) -> None:
+    """Refuse sets of two kinds, and samples of other parts."""
+    own, known = samples.of_set, first.of_set
+    if own is None or known is None:
+        return
+    if own.kind != known.kind:
+        raise UserError(f"{both}: expected sets of one kind, got {own.kind} and {known.kind}; give one another name")
+    if samples.part is None or first.part is None:
+        return
+    ours = np.array(own.parts)[samples.part if order is None else samples.part[order]]
+    theirs = np.array(known.parts)[first.part]
+    if (wrong := np.flatnonzero(ours != theirs)).size:
+        got = f"got {ours[wrong[0]]} and {theirs[wrong[0]]} in row {wrong[0]}"
+        raise UserError(f"{both}: expected the same parts in the same rows, {got}; sort them, or bring `ids` in both")
 
 
 def matched(ids: NDArray[Any], first: NDArray[Any], both: str) -> NDArray[np.int64] | None:
