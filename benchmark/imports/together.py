@@ -47,6 +47,10 @@ class Samples:
     part: NDArray[np.int16] | None = None
     """The number of the part of each, where there are parts."""
 
+    @property
+    def part_names(self) -> NDArray[np.str_] | None:
+        return None if self.of_set is None or self.part is None else np.array(self.of_set.parts)[self.part]
+
 
 def samples_of(evidence: Evidence, where: str, of_set: SetContent | None = None) -> Samples:
     classes = evidence.prediction.logits.shape[1]
@@ -60,6 +64,7 @@ def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
     They are matched by ids where both have them, else row by row.
     """
     both = f"{samples.where} and {first.where}"
+    check_kinds(samples.of_set, first.of_set, both)
     if samples.count != first.count:
         got = f"got {samples.count:,} and {first.count:,}"
         raise UserError(f"{both}: expected the same samples, {got}; {ANOTHER_TASK}")
@@ -71,24 +76,24 @@ def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
         raise UserError(f"{both}: {lacking} has a loss and no labels, the other has labels; {ANOTHER_TASK}")
     order = None if samples.ids is None or first.ids is None else matched(samples.ids, first.ids, both)
     labels = samples.labels[order] if order is not None and len(samples.labels) else samples.labels
-    check_content(samples, first, order, both)
+    check_parts_of_set(samples, first, order, both)
     if (labels != first.labels).any():
         by_ids = samples.ids is not None and first.ids is not None
         raise UserError(f"{both}: {differing_labels(labels, first, by_ids=by_ids)}")
     return order
 
 
-def check_content(samples: Samples, first: Samples, order: NDArray[np.int64] | None, both: str) -> None:
-    """Refuse sets of two kinds, and samples of other parts."""
-    own, known = samples.of_set, first.of_set
-    if own is None or known is None:
-        return
-    if own.kind != known.kind:
+def check_kinds(own: SetContent | None, known: SetContent | None, both: str) -> None:
+    if own and known and own.kind != known.kind:
         raise UserError(f"{both}: expected sets of one kind, got {own.kind} and {known.kind}; give one another name")
-    if samples.part is None or first.part is None:
+
+
+def check_parts_of_set(samples: Samples, first: Samples, order: NDArray[np.int64] | None, both: str) -> None:
+    """Refuse samples of a set that belong to other parts."""
+    ours, theirs = samples.part_names, first.part_names
+    if ours is None or theirs is None:
         return
-    ours = np.array(own.parts)[samples.part if order is None else samples.part[order]]
-    theirs = np.array(known.parts)[first.part]
+    ours = ours if order is None else ours[order]
     if (wrong := np.flatnonzero(ours != theirs)).size:
         got = f"got {ours[wrong[0]]} and {theirs[wrong[0]]} in row {wrong[0]}"
         raise UserError(f"{both}: expected the same parts in the same rows, {got}; sort them, or bring `ids` in both")
