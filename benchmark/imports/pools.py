@@ -12,6 +12,7 @@ from benchmark.base.errors import UserError
 from benchmark.imports.checks import NEW
 from benchmark.imports.evidence import ImportedParts, confidences, score_names
 from benchmark.imports.fields import TEST, VAL
+from benchmark.imports.keep import Parts
 from benchmark.imports.sets import HUMANS, OF_PARTS, BroughtSet
 from benchmark.imports.together import SetContent
 from benchmark.measure.catalogue import Unavailable, confidence_of
@@ -21,7 +22,6 @@ from benchmark.measure.prediction import CONFIDENCE, Evidence
 from benchmark.measure.scores import Confidence
 from benchmark.measure.sets import SHIFTED, StoredPart, measure_set, thresholds_for, with_new, without_logits
 
-Parts = Mapping[str, Evidence]
 NO_VALIDATION = "the run brings no validation samples (val.…), and a threshold must be set beforehand"
 OTHER_FORM = "the run brings {} for its validation samples and {} for its test samples, whose confidences differ"
 
