@@ -41,10 +41,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Group:
-    """What becomes of a group of test images, by column and seed: [error, selective risk, coverage kept] in per cent."""
+    """What becomes of a group of test images."""
 
     name: str
     values: Mapping[str, BySeed]
+    """By column and seed, in per cent: error, selective risk and coverage at a threshold."""
 
 
 def kind_of(columns: Iterable[Column]) -> str:
@@ -198,9 +199,9 @@ def shift_curves(column: Column) -> dict[str, dict[int, Array]]:
 
 
 def groups_of(columns: Sequence[Column], coverage: float) -> list[Group]:
-    """Return all test images, then each group, then the mean over classes."""
+    """Return all test images, the mean over classes, and each group."""
     names = dict.fromkeys(name for column in columns for parts in parts_by_seed(column).values() for name in parts)
-    ordered = sorted(names, key=lambda name: (name != CLEAN, name == BALANCED))
+    ordered = sorted(names, key=lambda name: (name != CLEAN, name != BALANCED))
     called = {CLEAN: "all test images", BALANCED: "mean over classes"}
     return [Group(called.get(name, name), collect(columns, group_values(name, coverage))) for name in ordered]
 
@@ -223,7 +224,7 @@ def full_risk(parts: Parts, name: str) -> float | None:
 
 def masked(by_seed: BySeed) -> Array:
     """Return values as (seeds, places), masked where there are none: a mean is one of the runs that have a value."""
-    return np.ma.masked_invalid(np.array([*by_seed.values()], dtype=np.float64))  # type: ignore[no-any-return,no-untyped-call]
+    return np.ma.masked_invalid(np.array([*by_seed.values()], dtype=np.float64))
 
 
 def worst_groups(groups: Sequence[Group]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Draw a grid of groups: in each the risk of all images and of those that are kept, a row for each method."""
 
 from collections.abc import Sequence
-from math import ceil
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from benchmark.base.units import counted
 from benchmark.figures.runs import Runs, seeds_text
-from benchmark.figures.sets.panels import columns_of, name_grid
+from benchmark.figures.sets.panels import columns_of, make_grid, name_grid
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, colour_of, panel_name, short_name
 from benchmark.tables.columns import Column
 from benchmark.tables.set_panels import Group, groups_of, kind_of, masked, wanted_coverages, worst_groups
@@ -22,6 +22,7 @@ LINE = 0.15
 WORST, OTHER = "*", "o"
 ROOM = 1.15
 """Length of the axis, as a multiple of the largest value: beyond stands what is kept."""
+AT_END: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 6, "color": GREY}
 SIZES = {WORST: 7.0, OTHER: 3.6}
 
 
@@ -32,14 +33,15 @@ def draw(runs: Runs) -> Figure:
     coverage = (wanted_coverages(shown) or [100.0])[-1]
     every = groups_of(shown, coverage)
     groups, worst = choose_groups(every), worst_groups(every)
-    rows = ceil(len(groups) / BESIDE)
+    rows, beside = make_grid(len(groups), BESIDE)
     left = len(every) - len(groups)
     figure = runs.new_figure(DOUBLE, 0.3 + rows * (0.5 + LINE * len(shown)), caption(runs, shown, coverage, left))
-    panels = figure.subplots(rows, BESIDE, sharex=True, sharey=True, squeeze=False)
+    panels = figure.subplots(rows, beside, sharex=True, sharey=True, squeeze=False)
     for axes, group in zip(panels.flat, groups, strict=False):
         draw_group(axes, group, shown, worst)
     name_grid(panels, len(groups), "risk (%)")
-    panels[0, 0].set_xlim(right=ROOM * panels[0, 0].get_xlim()[1])
+    right = panels[0, 0].get_xlim()[1]
+    panels[0, 0].set_xlim(-0.04 * right, ROOM * right)
     figure.legend(handles=legend_marks(coverage), loc="outside upper left", ncols=4, columnspacing=1.5)
     return figure
 
@@ -57,11 +59,10 @@ def draw_group(axes: Axes, group: Group, shown: Sequence[Column], worst: dict[st
         mean, std = (f(masked(group.values[column.name]), axis=0) for f in (np.ma.mean, np.ma.std))
         mark = WORST if worst.get(column.name) == group.name else OTHER
         colour = colour_of(column)
-        axes.plot(mean[:2], [place, place], color=colour, linewidth=0.8)
+        axes.plot(mean[:2], [place, place], color=colour, linewidth=0.8, alpha=0.35)
         axes.plot(mean[0], place, OTHER, color=colour, markerfacecolor="white", markersize=SIZES[OTHER])
-        axes.errorbar(mean[1], place, xerr=std[1], fmt=mark, color=colour, markersize=SIZES[mark], elinewidth=0.8)
-        at_end = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 6, "color": GREY}
-        axes.text(1, place, f"{mean[2]:.0f}", **at_end)
+        axes.errorbar(mean[1], place, xerr=std[1], fmt=mark, color=colour, markersize=SIZES[mark], elinewidth=1.0)
+        axes.text(1, place, f"{mean[2]:.0f}", transform=axes.get_yaxis_transform(), **AT_END)
     panel_name(axes, short_name(group.name, 24))
     axes.set_yticks(range(len(shown)), [short_name(column.name, 18) for column in shown])
     axes.set(ylim=(len(shown) - 0.4, -0.6))

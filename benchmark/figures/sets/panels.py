@@ -1,19 +1,17 @@
 """Draw panels with a line for each column and a place for each severity. Shared by the figures of evaluation sets."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from benchmark.figures.risk_coverage import choose_columns
+from benchmark.figures.risk_coverage import FAINT, choice_notes, choose_columns
 from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.style import GREY, NotDrawn, draw_mean, line_look, panel_name, short_name
 from benchmark.tables.columns import Column, abbreviate
 from benchmark.tables.set_panels import Panel, masked, with_parts
-
-FAINT = 0.36
-"""Opacity of the bands of all lines together, where they overlap."""
 
 
 def columns_of(runs: Runs) -> list[Column]:
@@ -44,6 +42,12 @@ def draw_panel(axes: Axes, panel: Panel, letter: str, shown: Sequence[Column], r
     axes.set_xticks(places, panel.places)
 
 
+def make_grid(count: int, beside: int) -> tuple[int, int]:
+    """Return how many rows of how many panels there are, at most so many beside each other and few left empty."""
+    rows = ceil(count / beside)
+    return rows, ceil(count / rows)
+
+
 def name_grid(grid: NDArray[Any], count: int, label: str) -> None:
     """Hide the panels of a grid that are not used, and name the axis of the lowest in each column."""
     for index, axes in enumerate(grid.flat):
@@ -55,11 +59,9 @@ def name_grid(grid: NDArray[Any], count: int, label: str) -> None:
 
 def caption(runs: Runs, shown: Sequence[Column]) -> list[str]:
     """Return sentences that say what the lines are, and which are left out."""
-    names = {column.name for column in shown}
-    left = [column.name for column in columns_of(runs) if column.name not in names]
     parted = [column.name for column in runs.judged if column.parts]
     return [
         f"{runs.manifest.title}: {seeds_text(shown, '; band: smallest to largest')}.",
-        *([f"Left out, as no reader could follow so many lines: {abbreviate(left)}."] if left else []),
+        *choice_notes(shown, len(columns_of(runs)), runs.manifest.reference),
         *([f"Not shown, as each coverage has a training of its own: {abbreviate(parted)}."] if parted else []),
     ]

@@ -1,7 +1,6 @@
 """Draw risk–coverage of clean images beside that of shifted ones or of new classes: a panel for each method."""
 
 from collections.abc import Iterable, Sequence
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from matplotlib.lines import Line2D
 from benchmark.base.units import counted
 from benchmark.figures.risk_coverage import COVERAGE, FEW
 from benchmark.figures.runs import Runs, seeds_text
-from benchmark.figures.sets.panels import columns_of, name_grid
+from benchmark.figures.sets.panels import columns_of, make_grid, name_grid
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, colour_of, draw_mean, panel_name, short_name
 from benchmark.measure.parts import CLEAN
 from benchmark.measure.statistics import Array
@@ -28,6 +27,8 @@ LOOKS: dict[bool, dict[str, Any]] = {
     False: {"linestyle": (0, (3.5, 1.4)), "linewidth": 1.3},
 }
 """Of clean images, and of others."""
+FIRST = round(2 * FEW)
+"""Of the points of a curve, the first that is drawn: before it one error among a handful of images makes a peak."""
 THIN = {"linewidth": 0.5}
 Curves = dict[str, Array]
 """(seeds, coverages) by part."""
@@ -38,14 +39,13 @@ def draw(runs: Runs) -> Figure:
     curves = {column.name: curves_of(column) for column in shown}
     if not any(len(own) > 1 for own in curves.values()):
         raise NotDrawn("its images are the test images, so there is nothing to set against these")
-    beside = ceil(len(shown) / ceil(len(shown) / BESIDE))
-    rows = ceil(len(shown) / beside)
+    rows, beside = make_grid(len(shown), BESIDE)
     figure = runs.new_figure(DOUBLE, 0.3 + HEIGHT * rows, caption(runs, shown))
     every = figure.subplots(rows, beside, sharex=True, sharey=True, squeeze=False)
     top = highest(curves.values())
     for axes, column in zip(every.flat, shown, strict=False):
         draw_column(axes, column, curves[column.name])
-        axes.set(xlim=(0, 100), ylim=(0, top))
+        axes.set(xlim=(0, 100), ylim=(0, top), xticks=(0, 50, 100))
     name_grid(every, len(shown), "coverage (%)")
     for axes in every[:, 0]:
         axes.set_ylabel("selective risk (%)")
@@ -62,14 +62,14 @@ def draw_column(axes: Axes, column: Column, curves: Curves) -> None:
     whole = (CLEAN, list(curves)[-1])
     for name, risks in curves.items():
         style = {"color": colour_of(column), **LOOKS[name == CLEAN], **({} if name in whole else THIN)}
-        draw_mean(axes, COVERAGE, risks if name in whole else risks.mean(axis=0, keepdims=True), name, style, 0.15)
+        seeds = risks if name in whole else risks.mean(axis=0, keepdims=True)
+        draw_mean(axes, COVERAGE[FIRST:], seeds[:, FIRST:], name, style, 0.15)
     panel_name(axes, short_name(column.name, 22))
 
 
 def highest(curves: Iterable[Curves]) -> float:
-    """Return the height of a panel that holds all bands where more than a few images are kept."""
-    first = round(2 * FEW)
-    return 1.04 * max(float(risks[:, first:].max()) for own in curves for risks in own.values())
+    """Return the height of a panel that holds all bands."""
+    return 1.04 * max(float(risks[:, FIRST:].max()) for own in curves for risks in own.values())
 
 
 def legend_marks(shown: Sequence[Column]) -> list[Line2D]:
