@@ -222,9 +222,16 @@ def full_risk(parts: Parts, name: str) -> float | None:
     return parts[name].error if everything is None else everything.risk
 
 
-def masked(by_seed: BySeed) -> Array:
+def masked(by_seed: BySeed) -> Any:
     """Return values as (seeds, places), masked where there are none: a mean is one of the runs that have a value."""
     return np.ma.masked_invalid(np.array([*by_seed.values()], dtype=np.float64))
+
+
+def choose_groups(groups: Sequence[Group], most: int) -> list[Group]:
+    """Return all groups if they are few, else those with the largest risks. What is no group is always there."""
+    risks = {each.name: max(masked(own)[:, 1].filled(0).mean() for own in each.values.values()) for each in groups}
+    kept = sorted(risks, key=lambda name: -risks[name])[:most]
+    return [group for group in groups if group.name in kept or " = " not in group.name]
 
 
 def worst_groups(groups: Sequence[Group]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.sets.panels import columns_of, make_grid, name_grid
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, colour_of, panel_name, short_name
 from benchmark.tables.columns import Column
-from benchmark.tables.set_panels import Group, groups_of, kind_of, masked, wanted_coverages, worst_groups
+from benchmark.tables.set_panels import Group, choose_groups, groups_of, kind_of, masked, wanted_coverages, worst_groups
 
 BESIDE, MOST = 4, 15
 """The most panels beside each other, and of groups in all."""
@@ -32,7 +32,7 @@ def draw(runs: Runs) -> Figure:
         raise NotDrawn("its images are in no groups")
     coverage = (wanted_coverages(shown) or [100.0])[-1]
     every = groups_of(shown, coverage)
-    groups, worst = choose_groups(every), worst_groups(every)
+    groups, worst = choose_groups(every, MOST), worst_groups(every)
     rows, beside = make_grid(len(groups), BESIDE)
     left = len(every) - len(groups)
     figure = runs.new_figure(DOUBLE, 0.3 + rows * (0.5 + LINE * len(shown)), caption(runs, shown, coverage, left))
@@ -44,13 +44,6 @@ def draw(runs: Runs) -> Figure:
     panels[0, 0].set_xlim(-0.04 * right, ROOM * right)
     figure.legend(handles=legend_marks(coverage), loc="outside upper left", ncols=4, columnspacing=1.5)
     return figure
-
-
-def choose_groups(groups: Sequence[Group]) -> list[Group]:
-    """Return all groups if they are few, else those with the largest risks, in the order given."""
-    risks = {group.name: max(float(masked(each)[:, 1].mean()) for each in group.values.values()) for group in groups}
-    kept = sorted(risks, key=lambda name: -risks[name])[:MOST]
-    return [group for group in groups if group.name in kept or " = " not in group.name]
 
 
 def draw_group(axes: Axes, group: Group, shown: Sequence[Column], worst: dict[str, str]) -> None:
