@@ -51,19 +51,20 @@ WHOLE = Frame(640, 400)
 
 @dataclass(frozen=True)
 class View:
-    """A part of the plot: its range in steps of coverage, and its highest risk in per cent."""
+    """A part of the plot: its range in steps of coverage, and its highest and lowest risk in per cent."""
 
     name: str
-    first: int
-    last: int
+    first: float
+    last: float
     top: float
     frame: Frame = WHOLE
+    low: float = 0.0
 
     def x(self, step: float) -> float:
         return round((step - self.first) / (self.last - self.first) * self.frame.inner_width, 1)
 
     def y(self, risk: float) -> float:
-        return round((1 - risk / self.top) * self.frame.inner_height, 1)
+        return round((self.top - risk) / (self.top - self.low) * self.frame.inner_height, 1)
 
 
 def plot_section(manifest: Manifest, columns: Sequence[Column]) -> Markup:
@@ -119,15 +120,14 @@ def view_html(
     frame = view.frame
     width, height = frame.inner_width + 2 * MARGIN, frame.inner_height + MARGIN
     place = {"x": frame.left - MARGIN, "y": frame.top, "width": width, "height": height}
-    inner = tag(
-        "svg", lines, **place, viewBox=f"{-MARGIN} 0 {width} {height}", class_="lines many" if many else "lines"
-    )
+    box = f"{-MARGIN} 0 {width} {height}"
+    inner = tag("svg", lines, **place, viewBox=box, class_="lines many" if many else "lines")
     cross = tag("line", class_="cross", visibility="hidden")
     spot = tag("circle", class_="spot", r=5, visibility="hidden")
     parts = (tag("g", axes, class_="axes"), inner, cross, spot)
     svg = tag("svg", *parts, viewBox=f"0 0 {frame.width} {frame.height}", role="img", aria_label=label)
     tip = tag("output", class_="tip", hidden=True, aria_live="polite")
-    shown = f"{view.first} {view.last} {view.top:.6g}"
+    shown = f"{view.first} {view.last} {view.top:.6g} {view.low:.6g}"
     inside = f"{frame.left} {frame.top} {frame.inner_width} {frame.inner_height}"
     return tag("div", svg, tip, data, class_="view", data_view=view.name, data_range=shown, data_frame=inside)
 
@@ -145,7 +145,7 @@ def x_axis(view: View, marks: Mapping[float, str], label: str) -> Iterator[Marku
 
 def y_axis(view: View, label: str) -> Iterator[Markup]:
     frame = view.frame
-    for value in ticks(0, view.top):
+    for value in ticks(view.low, view.top):
         y = frame.top + view.y(value)
         yield tag("line", x1=frame.left, x2=frame.width - frame.right, y1=y, y2=y)
         yield tag("text", f"{value:g}", x=frame.left - 8, y=y + 4, text_anchor="end")

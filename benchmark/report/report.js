@@ -142,10 +142,10 @@
     const entryOf = (index) => lines[index].entry ?? index;
     const [svg, tip] = [view.querySelector("svg"), view.querySelector(".tip")];
     const [cross, spot] = [view.querySelector(".cross"), view.querySelector(".spot")];
-    const [first, last, top] = view.dataset.range.split(" ").map(Number);
+    const [first, last, top, low] = view.dataset.range.split(" ").map(Number);
     const [left, above, width, height] = view.dataset.frame.split(" ").map(Number);
     const x = (step) => left + ((step - first) / (last - first)) * width;
-    const y = (risk) => above + (1 - risk / top) * height;
+    const y = (risk) => above + ((top - risk) / (top - low)) * height;
     const steps = lines.map((line) => stepsOf(line, first, last));
     const usable = () => lines.map((_, index) => index).filter((index) => !hidden.has(entryOf(index)) && steps[index].length);
     const nearestStep = (index, wanted) =>

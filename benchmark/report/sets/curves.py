@@ -15,7 +15,7 @@ from benchmark.tables.set_panels import kind_of, severities, shift_curves
 
 EVERY = 4
 """Of the points of a curve, every fourth is shown: whole plots for each column would make the page large."""
-LAST = 200 // EVERY
+FIRST, LAST = 1, 200 // EVERY
 STEADY = 3
 """Before this point a single error can be higher than the rest: it does not set the height."""
 MOST = 24
@@ -29,7 +29,7 @@ def curve_views(legend: Sequence[Curve]) -> tuple[str, str, list[Markup]]:
     every = {entry: parts for entry, curve in shown if (parts := parts_of(curve))}
     risks = [curve.band(step)[2] for parts in every.values() for curve in parts.values() for step in curve.values
              if step >= STEADY]  # fmt: skip
-    view = View("", 0, LAST, 1.04 * max(risks, default=0.0) or 1.0, SMALL)
+    view = View("", FIRST, LAST, 1.04 * max(risks, default=0.0) or 1.0, SMALL)
     title, note = titled([curve.column for curve in legend])
     left = f" Shown are the first {MOST} of {len(legend)} columns." if len(legend) > MOST else ""
     return title, note + left, [column_view(parts, entry, view) for entry, parts in every.items()]
@@ -62,11 +62,11 @@ def column_view(parts: Mapping[str, Curve], entry: int, view: View) -> Markup:
         line(curve, entry, view, NONE if name == CLEAN else DASHES, "thin" if name in thin else "")
         for name, curve in parts.items()
     ]
-    marks = {2 * coverage / EVERY: f"{coverage:g}" for coverage in (0, 25, 50, 75, 100)}
+    marks = {2 * coverage / EVERY: f"{coverage:g}" for coverage in (25, 50, 75, 100)}
     axes = [*x_axis(view, marks, "coverage (%)"), *y_axis(view, "selective risk (%)")]
     name = next(iter(parts.values())).column.name
     data = {
         "lines": [curve_data(curve) | {"name": f"{name}, {part}", "entry": entry} for part, curve in parts.items()],
         "places": [f"coverage {EVERY / 2 * step:g} %" for step in range(LAST + 1)],
     }
-    return small_view(name, view, axes, lines, data)
+    return small_view(name, view, axes, lines, data, many=False)

@@ -13,7 +13,7 @@ from benchmark.tables.set_panels import BySeed, Group, choose_groups, groups_of,
 ROW = 17
 LEFT, RIGHT, TOP, BOTTOM, WIDTH = 118, 40, 26, 42, 340
 MOST, MOST_COLUMNS = 24, 30
-LONGEST = 17
+LONGEST = 15
 """Characters of a name that fit beside a plot."""
 SAID = (
     "Open: the risk of all images of a group. Filled: that of its images which the threshold keeps, and their share at "

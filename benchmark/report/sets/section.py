@@ -28,6 +28,7 @@ THRESHOLDS = (
 )
 NEW = "A threshold is set on clean validation images. To keep an image of a new class is an error."
 KEYS = "Point at a line, or focus a plot and use the arrow keys, for its values; a click on a name hides it."
+KEYS_OF_GROUPS = "Point at a row for its values; a click on a name hides it."
 
 
 def set_topics(manifest: Manifest, columns: Sequence[Column]) -> dict[str, Markup]:
@@ -41,11 +42,16 @@ def set_section(manifest: Manifest, columns: Sequence[Column]) -> Markup:
     """Return the legend of all columns and the plots, block by block."""
     legend = [Curve(column, {}, column.name == manifest.reference) for column in columns]
     keys = tag("ul", (legend_entry(curve, index) for index, curve in enumerate(legend)), class_="legend")
+    return tag("div", keys, how_to_read(columns), blocks(legend), class_="plot crowded sets")
+
+
+def how_to_read(columns: Sequence[Column]) -> Markup:
+    """Return a note on lines and bands, and on what the page's script does."""
+    if kind_of(columns) == "groups":
+        return tag("p", KEYS_OF_GROUPS, class_="note needs-script")
     bands = "" if len(columns) <= FEW else " (of the reference, and of the line pointed at)"
-    lines = f"Lines: mean over seeds; bands: from the lowest to the highest seed{bands}."
-    notes = tag("p", f"{lines} " if kind_of(columns) != "groups" else "", tag("span", KEYS, class_="needs-script"),
-                class_="note")  # fmt: skip
-    return tag("div", keys, notes, blocks(legend), class_="plot crowded sets")
+    lines = f"Lines: mean over seeds; bands: from the lowest to the highest seed{bands}. "
+    return tag("p", lines, tag("span", KEYS, class_="needs-script"), class_="note")
 
 
 def blocks(legend: Sequence[Curve]) -> Iterator[Markup]:
@@ -58,11 +64,11 @@ def blocks(legend: Sequence[Curve]) -> Iterator[Markup]:
     if severities(columns):
         yield block("Risk by severity; clean images have severity 0", "", panel_views(risk_panels(columns), legend))
     panels = threshold_panels(columns)
-    note = (NEW if kind == "new" else THRESHOLDS) if panels else f"No table: {reason_for_no_thresholds(columns)}."
-    yield block("Thresholds carried along", note, panel_views(panels, legend))
+    note = (NEW if kind == "new" else THRESHOLDS) if panels else f"There are none: {reason_for_no_thresholds(columns)}."
+    yield block("Thresholds carried along", note, panel_views(panels, legend), "multiples pairs")
     yield block(*curve_views(legend))
 
 
-def block(title: str, note: str, views: Sequence[Markup]) -> Markup:
+def block(title: str, note: str, views: Sequence[Markup], class_: str = "multiples") -> Markup:
     said = tag("p", note, class_="note") if note else ""
-    return tag("div", tag("h4", title), said, tag("div", views, class_="multiples"), class_="block")
+    return tag("div", tag("h4", title), said, tag("div", views, class_=class_), class_="block")
