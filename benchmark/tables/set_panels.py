@@ -157,7 +157,7 @@ def wrong_panel(columns: Sequence[Column], coverage: float) -> Panel:
     return Panel(title, "risk of kept images (%)", axis, tuple(names), collect(columns, values))
 
 
-def kept_in(parts: Parts, name: str, coverage: float) -> Any:
+def kept_in(parts: Parts, name: str, coverage: float) -> Kept:
     return parts[name].kept.get(f"{coverage:g}", NOT_KNOWN) if name in parts else NOT_KNOWN
 
 

@@ -31,7 +31,7 @@ def curve_views(legend: Sequence[Curve]) -> tuple[str, str, list[Markup]]:
              if step >= STEADY]  # fmt: skip
     view = View("", FIRST, LAST, 1.04 * max(risks, default=0.0) or 1.0, SMALL)
     title, note = titled([curve.column for curve in legend])
-    left = f" Shown are the first {MOST} of {len(legend)} columns." if len(legend) > MOST else ""
+    left = f" Shown are the first {MOST} columns of {len(legend)}." if len(legend) > MOST else ""
     return title, note + left, [column_view(parts, entry, view) for entry, parts in every.items()]
 
 

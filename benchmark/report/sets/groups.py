@@ -30,7 +30,7 @@ def group_views(legend: Sequence[Curve], coverage: float) -> tuple[str, str, lis
     frame = Frame(WIDTH, TOP + ROW * len(shown) + BOTTOM, LEFT, RIGHT, TOP, BOTTOM)
     view = View("", 0, 1, 1.05 * highest or 1.0, frame)
     left = f" Shown are the {MOST} groups with the largest risks." if len(groups) < len(every) else ""
-    left += f" Shown are the first {MOST_COLUMNS} of {len(legend)} columns." if len(shown) < len(legend) else ""
+    left += f" Shown are the first {MOST_COLUMNS} columns of {len(legend)}." if len(shown) < len(legend) else ""
     title = f"Groups at the threshold that keeps {coverage:g} % of all test images"
     return title, SAID + left, [group_view(group, shown, view, worst) for group in groups]
 

@@ -23,8 +23,8 @@ from benchmark.tables.set_panels import (
 HEADINGS = {"corruptions": "By severity", "shift": "Under shift", "new": "New classes", "groups": "By group"}
 """Kinds of evaluation sets that have parts to show, and what the page calls these."""
 THRESHOLDS = (
-    "A threshold is set on clean validation images, so that it keeps the dotted share of them. What it keeps of other "
-    "images should become less as severity grows."
+    "A threshold is set on clean validation images, so that it keeps the dotted share of them. Of shifted images it "
+    "should keep less, and the less the more severe the shift is."
 )
 NEW = "A threshold is set on clean validation images. To keep an image of a new class is an error."
 KEYS = "Point at a line, or focus a plot and use the arrow keys, for its values; a click on a name hides it."
