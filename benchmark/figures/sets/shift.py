@@ -35,19 +35,19 @@ Curves = dict[str, Array]
 
 
 def draw(runs: Runs) -> Figure:
-    shown = columns_of(runs)[:MOST]
-    curves = {column.name: curves_of(column) for column in shown}
-    if not any(len(own) > 1 for own in curves.values()):
+    every = {column.name: curves_of(column) for column in columns_of(runs)}
+    shown = [column for column in columns_of(runs) if len(every[column.name]) > 1][:MOST]
+    if not shown:
         raise NotDrawn("its images are the test images, so there is nothing to set against these")
     rows, beside = make_grid(len(shown), BESIDE)
     figure = runs.new_figure(DOUBLE, 0.3 + HEIGHT * rows, caption(runs, shown))
-    every = figure.subplots(rows, beside, sharex=True, sharey=True, squeeze=False)
-    top = highest(curves.values())
-    for axes, column in zip(every.flat, shown, strict=False):
-        draw_column(axes, column, curves[column.name])
+    grid = figure.subplots(rows, beside, sharex=True, sharey=True, squeeze=False)
+    top = highest(every[column.name] for column in shown)
+    for axes, column in zip(grid.flat, shown, strict=False):
+        draw_column(axes, column, every[column.name])
         axes.set(xlim=(0, 100), ylim=(0, top), xticks=(0, 50, 100))
-    name_grid(every, len(shown), "coverage (%)")
-    for axes in every[:, 0]:
+    name_grid(grid, len(shown), "coverage (%)")
+    for axes in grid[:, 0]:
         axes.set_ylabel("selective risk (%)")
     figure.legend(handles=legend_marks(shown), loc="outside upper left", ncols=3, columnspacing=1.5)
     return figure
