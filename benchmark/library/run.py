@@ -63,6 +63,7 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | No
 def request_of(suites: Sequence[Suite], methods: Methods, store: Store) -> Request:
     """Return the request for some suites, which ends with their tables."""
     manifests = [manifest_of(suite) for suite in suites]
+    refuse_shared_names(manifests, store)
 
     def remark(paths: Sequence[Path], report: str) -> str:
         records = f"{store.root}/<task>/<method>/<job>/seed-<n>/"
@@ -78,11 +79,29 @@ def request_of(suites: Sequence[Suite], methods: Methods, store: Store) -> Reque
 def manifests_noted(manifests: Sequence[Manifest], store: Store) -> Iterator[None]:
     """Write manifests in the place of those before, whose runs they keep in mind."""
     for manifest in manifests:
-        before = None
-        with suppress(Damaged):
-            before = store.read_manifest(store.root / "manifests" / f"{manifest.name}.json")
-        store.write_manifest(with_earlier(manifest, before))
+        store.write_manifest(with_earlier(manifest, manifest_before(manifest, store)))
     yield
+
+
+def manifest_before(manifest: Manifest, store: Store) -> Manifest | None:
+    """Return the manifest of the same name that an earlier command wrote, if it is there and whole."""
+    with suppress(Damaged):
+        return store.read_manifest(store.root / "manifests" / f"{manifest.name}.json")
+    return None
+
+
+def refuse_shared_names(manifests: Sequence[Manifest], store: Store) -> None:
+    """Raise UserError where results of a task and of an evaluation set, or of two sets, would lie in one folder."""
+    owners: dict[str, str] = {}
+    for manifest in manifests:
+        for each in (manifest_before(manifest, store), manifest):
+            if each and owners.setdefault(each.name, each.set_of) != each.set_of:
+                both = " and ".join(owner_text(each.name, task) for task in (owners[each.name], each.set_of))
+                raise UserError(f"results called '{each.name}' would be those of {both}; give the set another name")
+
+
+def owner_text(name: str, set_of: str) -> str:
+    return f"the evaluation set '{name.removeprefix(f'{set_of}-')}' of '{set_of}'" if set_of else f"the task '{name}'"
 
 
 def run(

@@ -17,8 +17,8 @@ MISMATCH = "class lists that do not match"
 def numbers_of(layout: Layout, home: Home, where: str) -> NDArray[np.int64]:
     """Return the task's number of each class of a folder of images; −1 for those that are not the task's."""
     names: Sequence[str] = layout.classes
-    known = class_folders(home.data, home.folders)
-    if is_labelled_by_numbers(layout) and set(names) != set(known or ()):
+    known, every = class_folders(home.data, home.folders), all_class_folders(home.data, home.folders)
+    if is_labelled_by_numbers(layout) and not {*names} & {*(every or ())}:
         names = numbered_names(layout, home, where)
     if known is None:
         known = [str(number) for number in range(home.all_classes)]
