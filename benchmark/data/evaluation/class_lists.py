@@ -58,11 +58,10 @@ def remark_on(numbers: NDArray[np.int64], home: Home) -> str:
 
 def check_numbers(images: Images, home: Home, where: str) -> None:
     """Raise UserError where labels are no classes of the task."""
-    highest, count = int(images.labels.max(initial=0)), home.all_classes
-    if highest >= count or images.labels.min(initial=0) < 0:
+    lowest, highest, count = int(images.labels.min()), int(images.labels.max()), home.all_classes
+    if highest >= count or lowest < 0:
         raise UserError(
-            f"{MISMATCH}: '{where}' has labels {images.labels.min(initial=0)} to {highest}, and the task's {count} "
-            f"classes are 0 to {count - 1}"
+            f"{MISMATCH}: '{where}' has labels {lowest} to {highest}, and the task's {count} classes are 0 to {count - 1}"
         )
 
 

@@ -36,6 +36,11 @@ def corrupted_arrays(path: Path) -> Iterator[tuple[str, int, Images]]:
             f"'{path / LABELS}': expected whole numbers, as many for each of {len(SEVERITIES)} severities, got "
             f"{labels.dtype} {labels.shape}"
         )
+    if (labels.reshape(len(SEVERITIES), per_severity) != labels[:per_severity]).any():
+        raise UserError(
+            f"'{path / LABELS}': expected the same labels for each of {len(SEVERITIES)} severities, one severity after "
+            "the other, got others"
+        )
     for file in image_arrays(path):
         pictures = channels_first(map_array(file), f"'{file}'")
         if len(pictures) != len(labels):
