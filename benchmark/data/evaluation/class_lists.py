@@ -60,9 +60,8 @@ def check_numbers(images: Images, home: Home, where: str) -> None:
     """Raise UserError where labels are no classes of the task."""
     lowest, highest, count = int(images.labels.min()), int(images.labels.max()), home.all_classes
     if highest >= count or lowest < 0:
-        raise UserError(
-            f"{MISMATCH}: '{where}' has labels {lowest} to {highest}, and the task's {count} classes are 0 to {count - 1}"
-        )
+        classes = f"{count} classes are 0 to {count - 1}"
+        raise UserError(f"{MISMATCH}: '{where}' has labels {lowest} to {highest}, and the task's {classes}")
 
 
 def check_same_classes(count: int, names: Sequence[str] | None, home: Home, where: str) -> None:
