@@ -22,7 +22,7 @@ from benchmark.library.results import Results, load_results
 from benchmark.library.settings import asked_settings
 from benchmark.library.tables import Tables, files_remark, write_results
 from benchmark.library.training import Request, Trained, plan, suite_maker, train
-from benchmark.store.manifest import Manifest, with_earlier
+from benchmark.store.manifest import Manifest, check_owners, with_earlier
 from benchmark.store.store import Store
 
 DEFAULT_TASKS = ("digits", "gaussians")
@@ -63,7 +63,7 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | No
 def request_of(suites: Sequence[Suite], methods: Methods, store: Store) -> Request:
     """Return the request for some suites, which ends with their tables."""
     manifests = [manifest_of(suite) for suite in suites]
-    refuse_shared_names(manifests, store)
+    check_owners([*(before for each in manifests if (before := manifest_before(each, store))), *manifests])
 
     def remark(paths: Sequence[Path], report: str) -> str:
         records = f"{store.root}/<task>/<method>/<job>/seed-<n>/"
@@ -88,20 +88,6 @@ def manifest_before(manifest: Manifest, store: Store) -> Manifest | None:
     with suppress(Damaged):
         return store.read_manifest(store.root / "manifests" / f"{manifest.name}.json")
     return None
-
-
-def refuse_shared_names(manifests: Sequence[Manifest], store: Store) -> None:
-    """Raise UserError where results of a task and of an evaluation set, or of two sets, would lie in one folder."""
-    owners: dict[str, str] = {}
-    for manifest in manifests:
-        for each in (manifest_before(manifest, store), manifest):
-            if each and owners.setdefault(each.name, each.set_of) != each.set_of:
-                both = " and ".join(owner_text(each.name, task) for task in (owners[each.name], each.set_of))
-                raise UserError(f"results called '{each.name}' would be those of {both}; give the set another name")
-
-
-def owner_text(name: str, set_of: str) -> str:
-    return f"the evaluation set '{name.removeprefix(f'{set_of}-')}' of '{set_of}'" if set_of else f"the task '{name}'"
 
 
 def run(
