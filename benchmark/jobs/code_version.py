@@ -10,7 +10,7 @@ from benchmark.base.source_code import hash_of
 from benchmark.jobs.same_code import SAME_CODE
 
 CORE = Path(__file__).resolve().parents[1]
-DECIDING = ("data", "train", "train/steps")
+DECIDING = ("data", "train", "train/steps", "train/outcome")
 """The packages whose code a prediction can depend on, beyond what its job's id and the hash of its data say."""
 DECIDING_FILES = ("interface.py", "jobs/plan.py", "jobs/members.py", "config/ingredients.py")
 INDIFFERENT = {

@@ -18,10 +18,10 @@ from benchmark.jobs.evaluations import needs_weights
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.shared_warmup import remove_trunks, share_averages, share_warmups
 from benchmark.jobs.suite import Suite
+from benchmark.launch.on_ray.connection import connected
+from benchmark.launch.on_ray.pool import RayPool
 from benchmark.launch.progress import Watcher
 from benchmark.launch.queue import ENDS, Asked, Event, Stop, Waiting, Watch
-from benchmark.launch.ray_connection import connected
-from benchmark.launch.ray_pool import RayPool
 from benchmark.launch.repair import set_damaged_aside, set_stale_aside, stale_jobs
 from benchmark.launch.supervise import run_here
 from benchmark.launch.workers import Pool

@@ -16,7 +16,7 @@ from benchmark.jobs.job import Job
 from benchmark.store.stale import installed_torch, torch_of
 from benchmark.store.store import CHECKPOINT, snapshot_name
 from benchmark.train.accounting import Accounting
-from benchmark.train.predict import Outputs
+from benchmark.train.outcome.predict import Outputs
 from benchmark.train.pulse import Interrupted
 from benchmark.train.trainer import (
     State,

@@ -21,13 +21,13 @@ from benchmark.store.record import Pixels, Record
 from benchmark.store.store import HISTORY, snapshot_name
 from benchmark.train.accounting import Accounting
 from benchmark.train.checkpoints import Checkpoints
-from benchmark.train.combine import combine, finished_record
 from benchmark.train.context import Context, Observer
 from benchmark.train.determinism import make_deterministic, set_precision, undetermined_operators
 from benchmark.train.distributed import ALONE, Ranks
 from benchmark.train.evaluation.evaluate import evaluate
-from benchmark.train.finish import finished_method, load_data, trainer_of
-from benchmark.train.predict import Outputs, empty_record
+from benchmark.train.outcome.combine import combine, finished_record
+from benchmark.train.outcome.finish import finished_method, load_data, trainer_of
+from benchmark.train.outcome.predict import Outputs, empty_record
 from benchmark.train.provenance import environment, process_age, provenance
 from benchmark.train.pulse import Interrupted, Pulse, Report, silent
 from benchmark.train.trainer import Diverged, State, Trainer

@@ -267,7 +267,7 @@ def test_the_default_budget_is_a_share_of_the_free_memory(monkeypatch: pytest.Mo
 def test_test_labels_are_read_only_by_the_final_evaluation(tiny: Path, tmp_path: Path) -> None:
     """A whole training with test labels that cannot be touched; the last step needs them."""
     from benchmark.store.store import Store
-    from benchmark.train.predict import Outputs, empty_record
+    from benchmark.train.outcome.predict import Outputs, empty_record
     from methods import Registry
     from tests.train.test_trainer import make_job
 

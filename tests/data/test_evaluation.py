@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from benchmark.base.errors import MissingData, UserError
-from benchmark.base.hashes import file_sha256
+from benchmark.base.files import file_sha256
 from benchmark.base.schema import build
 from benchmark.config.evaluation import EvaluationConfig
 from benchmark.config.load import load_task

@@ -17,7 +17,7 @@ from benchmark.config.load import load_task
 from benchmark.data.dataset import load
 from benchmark.jobs.plan import plan
 from benchmark.store.store import Store
-from benchmark.train.predict import empty_record
+from benchmark.train.outcome.predict import empty_record
 from methods import Registry
 from tests.conftest import NOWHERE, ROOT, SR_LABELS, run_all, run_here
 

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from benchmark.base.errors import Unreachable
-from benchmark.launch.attempts import ATTEMPTS, OPEN, Attempts, workplace
-from benchmark.launch.ray_pool import RayPool, Running, code_of, run_attempt
+from benchmark.launch.on_ray.attempts import ATTEMPTS, OPEN, Attempts, workplace
+from benchmark.launch.on_ray.pool import RayPool, Running, code_of, run_attempt
 from benchmark.store.mirror import Mirror, local_copy, make_folder, open_remote
 from benchmark.store.store import Store
 from benchmark.train.context import Context

@@ -18,7 +18,7 @@ from benchmark.store.finished import Finished
 from benchmark.store.store import CLASSIFIER
 from benchmark.train.context import Context
 from benchmark.train.networks import Network
-from benchmark.train.predict import last_layer
+from benchmark.train.outcome.predict import last_layer
 from benchmark.train.run_job import run_job
 from methods import Registry
 from tests.conftest import NOWHERE, data_hash

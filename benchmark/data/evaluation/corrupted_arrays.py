@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError, brief
-from benchmark.base.hashes import file_sha256
+from benchmark.base.files import file_sha256
 from benchmark.base.units import counted
 from benchmark.config.evaluation import SEVERITIES
 from benchmark.data.images import Images

@@ -18,12 +18,12 @@ from benchmark.store.measuring import made_by_now
 from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION
-from benchmark.train.combine import finished_record
 from benchmark.train.context import Context
 from benchmark.train.evaluation.part_files import PartFiles
 from benchmark.train.evaluation.pools import FinishedRun, annotated, pool_of
 from benchmark.train.evaluation.predictors import predictor_of
-from benchmark.train.predict import empty_record
+from benchmark.train.outcome.combine import finished_record
+from benchmark.train.outcome.predict import empty_record
 from benchmark.train.provenance import codes_of, environment, provenance
 from benchmark.train.pulse import Pulse
 

@@ -14,12 +14,12 @@ from benchmark.measure.sets import smallest
 from benchmark.store.store import PREDICTION_VAL, of_part
 from benchmark.train.accounting import Accounting
 from benchmark.train.checkpoints import Checkpoints
-from benchmark.train.combine import as_evidence
 from benchmark.train.context import Context
 from benchmark.train.distributed import ALONE
 from benchmark.train.evaluation.part_files import Predict
-from benchmark.train.finish import budget_of, finished_method, trainer_of
-from benchmark.train.predict import Outputs
+from benchmark.train.outcome.combine import as_evidence
+from benchmark.train.outcome.finish import budget_of, finished_method, trainer_of
+from benchmark.train.outcome.predict import Outputs
 from benchmark.train.pulse import Pulse
 from benchmark.train.trainer import Trainer
 

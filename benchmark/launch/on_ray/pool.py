@@ -11,7 +11,7 @@ from benchmark.base.prefetch import cores
 from benchmark.data.devices import default_device
 from benchmark.jobs.code_version import core_hash
 from benchmark.jobs.job import Job
-from benchmark.launch.attempts import Attempts, workplace
+from benchmark.launch.on_ray.attempts import Attempts, workplace
 from benchmark.launch.queue import POLL_SECONDS, Asked, Event, Kind, Waiting
 from benchmark.launch.supervise import outcome
 from benchmark.launch.workers import RetryPolicy, printed_to

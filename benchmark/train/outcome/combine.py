@@ -14,7 +14,7 @@ from benchmark.measure.prediction import Evidence
 from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION_VAL, Store, at_epoch
-from benchmark.train.predict import empty_record, refuse_collapsed, refuse_malformed, with_result
+from benchmark.train.outcome.predict import empty_record, refuse_collapsed, refuse_malformed, with_result
 from benchmark.train.provenance import codes_of, provenance
 from benchmark.train.trainer import Diverged
 
