@@ -82,11 +82,12 @@ def averaged_epochs(job: Job, own_epochs: int) -> int:
 
 
 def describe_job(job: Job, outlook: Outlook) -> dict[str, Any]:
+    of_set = job.evaluates.sha256 if job.evaluates else ""
     return {
         "label": job.label,
         "method": job.method,
         "seed": job.seed,
-        "job": None if ABSENT in (job.data_sha256, job.outliers_sha256) else job.id,
+        "job": None if ABSENT in (job.data_sha256, job.outliers_sha256, of_set) else job.id,
         "epochs": outlook.epochs(job).total,
         "warmup_epochs": job.warmup_epochs,
         "branches": job.branches,

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmark.base.errors import UserError
+from benchmark.base.errors import MissingData, UserError
 from benchmark.base.files import say
 from benchmark.base.names import canonical
 from benchmark.base.units import counted
-from benchmark.config.evaluation import EvaluationConfig, set_name
+from benchmark.config.evaluation import NONE, EvaluationConfig, set_name
 from benchmark.config.load import command_set
 from benchmark.config.task import TaskConfig
 from benchmark.data.dataset import load
@@ -21,8 +21,8 @@ from benchmark.jobs.job import Evaluated, Job
 from benchmark.jobs.suite import Suite
 from benchmark.launch.suites import SuiteMaker
 from benchmark.store.store import Store
+from benchmark.train.preflight import ABSENT
 
-NONE = "none"
 DIVERGED = "its training diverged"
 NOT_KEPT = "its final weights were not kept; train it with --keep-weights (the same bits again, in another --results)"
 
@@ -37,26 +37,38 @@ def wanted_sets(task: TaskConfig, names: Sequence[str] | None) -> list[Evaluatio
         return list(task.evaluate)
     found = [own.get(canonical(name)) or command_set(name) for name in names if canonical(name) != NONE]
     for index, config in enumerate(found):
-        if set_name(config) in map(set_name, found[:index]):
+        if set_name(config).lower() in (set_name(other).lower() for other in found[:index]):
             raise UserError(f"the evaluation set '{set_name(config)}' is named twice; name it once")
     return found
 
 
 def evaluated_set(task: TaskConfig, config: EvaluationConfig, facts: Facts, maker: SuiteMaker) -> Evaluated:
-    """Open a set, and return what identifies it. Refuse one that does not fit the task."""
-    name = set_name(config)
-    if config.kind in OF_PREDICTIONS:
-        loaded, _ = load(task.data, maker.folders)
-        ids = loaded.test.rows.astype(np.int32)
-        found = annotations(config, task, maker.folders, ids, facts.num_classes)
-        return Evaluated(name, config, found.sha256, facts.num_test)
+    """Return what identifies a set. Refuse one that does not fit the task. A plan can do without its images."""
     if config.kind == "corruptions" and facts.floats:
         raise UserError(f"{task.name}: corruptions are made of 8-bit images, and those of '{task.data.source}' are not")
+    find = annotated_set if config.kind in OF_PREDICTIONS else opened_set
+    try:
+        return find(task, config, facts, maker)
+    except MissingData:
+        if maker.needs_data(task):
+            raise
+        parts = len(config.used_kinds) * len(config.used_severities) if config.kind == "corruptions" else 1
+        return Evaluated(set_name(config), config, ABSENT, facts.num_test * parts)
+
+
+def annotated_set(task: TaskConfig, config: EvaluationConfig, facts: Facts, maker: SuiteMaker) -> Evaluated:
+    loaded, _ = load(task.data, maker.folders, maker.needs_data(task))
+    ids = loaded.test.rows.astype(np.int32)
+    found = annotations(config, task, maker.folders, ids, facts.num_classes)
+    return Evaluated(set_name(config), config, found.sha256, facts.num_test)
+
+
+def opened_set(task: TaskConfig, config: EvaluationConfig, facts: Facts, maker: SuiteMaker) -> Evaluated:
     opened = open_set(config, task, maker.folders, build=maker.needs_data(task))
     if opened.remark and not maker.quiet:
-        say(f"{task.name}, {name}: {opened.remark}")
+        say(f"{task.name}, {set_name(config)}: {opened.remark}")
     counts = [facts.num_test if part.images is None else len(part.images) for part in opened.parts]
-    return Evaluated(name, config, opened.sha256, sum(counts))
+    return Evaluated(set_name(config), config, opened.sha256, sum(counts))
 
 
 def evaluation_suites(

@@ -91,8 +91,9 @@ class Record:
 
     @property
     def data_sha256(self) -> str | None:
-        """Return the hash of its images; None in the oldest records."""
-        return self.identity.get("data_sha256")
+        """Return the hash of its images, of an evaluation that of its set; None in the oldest records."""
+        evaluated: Mapping[str, str] = self.identity.get("evaluates", {})
+        return evaluated.get("sha256") or self.identity.get("data_sha256")
 
     @property
     def own_parts(self) -> tuple[str, ...]:
