@@ -23,7 +23,8 @@ from benchmark.report.update import NAME, update_report
 from benchmark.store.manifest import Manifest
 from benchmark.store.mirror import pulled
 from benchmark.store.store import Store
-from benchmark.tables.build import build_tables, select
+from benchmark.tables.assemble import all_tables
+from benchmark.tables.build import select
 from benchmark.tables.columns import split_by_coverage
 from benchmark.tables.intervals import with_draws
 from benchmark.tables.model import Table
@@ -126,7 +127,7 @@ class Results:
         published = self.store.paper_manifests()
         chosen = select(manifest, asked.methods, asked.coverages, asked.reference, published)
         opened, columns = open_table(chosen, self.store)
-        shown = build_tables(opened, with_draws(opened, columns, self.store))
+        shown = all_tables(opened, with_draws(opened, columns, self.store))
         tables = {table.name: table for table in with_note(shown, opened.modified)}
         return TableView(tables[match_name(name, tables, f"table of {task}:")])
 
