@@ -53,5 +53,7 @@ def images_note(seen: Seen) -> str:
     if seen.kind == "new":
         new, together = seen.num_images(NEW), seen.num_images(WITH_NEW)
         known, share = together - new, new / together
-        return f"Images: {known:,} test images and {new:,} of new classes ({share:.0%}); to accept a new one is an error."
+        return (
+            f"Images: {known:,} test images and {new:,} of new classes ({share:.0%}); to accept a new one is an error."
+        )
     return f"Images: the {seen.num_images(CLEAN):,} test images."

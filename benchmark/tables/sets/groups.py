@@ -69,7 +69,7 @@ def groups_of(seen: Seen) -> dict[str, list[str]]:
     """Return the groups of each column, in the order of their values."""
     columns: dict[str, list[str]] = {}
     for name, part in seen.parts.items():
-        if part.kind not in (CLEAN, BALANCED):
+        if part.kind:
             columns.setdefault(part.kind, []).append(name)
     return columns
 

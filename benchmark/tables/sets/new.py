@@ -29,6 +29,4 @@ def new_outlines(manifest: Manifest, seen: Seen) -> list[Outline]:
         "better for the right ones; wrong ones should not be kept either, so nothing is marked there."
     )
     title = f"New classes on {manifest.title}"
-    return [
-        Outline("new", title, "measure", rows, meaning, unit="value", undirected=frozenset({WRONG}), ranked=False)
-    ]
+    return [Outline("new", title, "measure", rows, meaning, unit="value", undirected=frozenset({WRONG}), ranked=False)]

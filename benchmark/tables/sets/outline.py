@@ -45,7 +45,8 @@ class Outline:
 
 def fill_outline(outline: Outline, columns: Sequence[Column], manifest: Manifest) -> Cells:
     """Return the cells of all rows; those with a direction are compared with the reference and with their row."""
-    cells = {(row.label, column.name): fill_cell(row, column, manifest.ddof) for row in outline.rows for column in columns}
+    pairs = [(row, column) for row in outline.rows for column in columns]
+    cells = {(row.label, column.name): fill_cell(row, column, manifest.ddof) for row, column in pairs}
     there = {key: cell for key, cell in cells.items() if cell is not None}
     return there | fill(outline.directed_rows, columns, manifest)
 

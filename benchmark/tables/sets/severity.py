@@ -14,7 +14,7 @@ from benchmark.tables.sets.values import Seen, aurc_of, aurc_row, mean_of, risk_
 
 def shift_outlines(manifest: Manifest, seen: Seen) -> list[Outline]:
     """Return the tables of AURC and of risk on the clean images, on the shifted ones, and on both."""
-    name, by = ("severity", "by severity") if severities_of(seen) else ("shift", "on clean and shifted images")
+    name, by = ("severity", "by severity") if severities_of(seen) else ("shift", "of clean and shifted images")
     words = meaning(seen)
     risk = rows_at([CLEAN, *severities_of(seen), SHIFTED, TOGETHER], manifest.coverages, risk_of, manifest.decimals)
     return [
@@ -61,10 +61,10 @@ def families_of(kinds: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 def aurc_rows(seen: Seen, decimals: int) -> list[Row]:
     """Return the rows: clean, severities, families, kinds, their mean, all shifted images, all with the clean ones."""
-    kinds: dict[str, Value] = {kind: mean_of([aurc_of(p) for p in parts]) for kind, parts in kinds_of(seen).items()}
-    families = {
-        f"{family} family": mean_of([kinds[kind] for kind in members]) for family, members in families_of(kinds_of(seen)).items()
-    }
+    parts = kinds_of(seen)
+    kinds: dict[str, Value] = {kind: mean_of([aurc_of(name) for name in names]) for kind, names in parts.items()}
+    members = families_of(parts)
+    families = {f"{family} family": mean_of([kinds[kind] for kind in own]) for family, own in members.items()}
     means = {"mean over kinds": mean_of([*kinds.values()])} if len(kinds) > 1 else {}
     single: dict[str, Value] = {name: aurc_of(name) for name in (CLEAN, *severities_of(seen))}
     together: dict[str, Value] = {name: aurc_of(name) for name in (SHIFTED, TOGETHER)}

@@ -10,8 +10,8 @@ from benchmark.tables.sets.severity import severities_of
 from benchmark.tables.sets.values import Seen, kept_coverage_of, kept_risk_of, rows_at
 
 SET_ON = (
-    "A threshold is set for each run on its clean validation images, so that it keeps the stated share (%) of these; of "
-    "other images it keeps what is at least as confident"
+    "A threshold is set for each run on its clean validation images, so that it keeps the stated share (%) of these; "
+    "of other images it keeps what is at least as confident"
 )
 
 

@@ -45,7 +45,7 @@ def of_part(name: str, read: Callable[[PartMeasures], float | None]) -> Value:
     """Return how one part of a run is read."""
 
     def value(record: Record, score: str) -> float | None:
-        part = record.evaluation and record.evaluation.part(score, name)
+        part = record.evaluation.part(score, name) if record.evaluation else None
         return None if part is None else read(part)
 
     return value
