@@ -22,6 +22,7 @@ NEED_POSTERIOR = {"expected_risk", "expected_aurc"}
 """Measures that runs have only where the true class probabilities are known, as the oracle."""
 OF_TEST_IMAGES = ("humans", "groups")
 """Kinds of evaluation sets whose images are the test images, as they are."""
+OWN_ALONE = "an evaluation set is read with a method's own scores alone: of all its images, no logits are kept together"
 Reasons = dict[str, str]
 """Why something cannot be measured, by the name of the measure or the score."""
 
@@ -42,6 +43,8 @@ def renewed(record: Record, folder: Path, store: Store, wanted: Iterable[str]) -
     record, why_not = with_parts(record, folder, store)
     outdated = outdated_names(record)
     lacking = [name for name in dict.fromkeys(wanted) if any(name not in each.all_scores for each in parts_of(record))]
+    if record.evaluation is not None:
+        lacking, why_not = [], why_not | dict.fromkeys(lacking, OWN_ALONE)
     if not record.measures.scores or not (outdated or lacking):
         return replace(record, reasons=why_not)
     new, reasons = record, dict(why_not)
