@@ -46,7 +46,7 @@ def renewed(record: Record, folder: Path, store: Store, wanted: Iterable[str]) -
     if record.evaluation is not None:
         lacking, why_not = [], why_not | dict.fromkeys(lacking, OWN_ALONE)
     if not record.measures.scores or not (outdated or lacking):
-        return replace(record, reasons=why_not)
+        return replace(record, reasons=why_not) if why_not else record
     new, reasons = record, dict(why_not)
     for epoch in (None, *record.at_epochs):
         run, old = Finished(folder, store, epoch, record.checksums), measures_at(record, epoch)
