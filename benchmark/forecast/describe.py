@@ -8,11 +8,15 @@ from tabulate import tabulate
 
 from benchmark.base.units import counted, device_hours, text_from_bytes, text_from_seconds
 from benchmark.forecast.outlook import Forecast, Outlook
+from benchmark.jobs.evaluations import OF_PREDICTIONS
 from benchmark.jobs.job import Job
+from benchmark.jobs.suite import Suite
 from benchmark.store.store import Store
 from benchmark.train.preflight import ABSENT, empty_network
 
 RECORD_BYTES = 40_000
+JUDGED_BYTES = 12
+"""Of each image of an evaluation set: its class, what is predicted, a confidence, and the part that it belongs to."""
 STATES_PER_CHECKPOINT = 6
 """At the most: weights, momentum and a second network, of the last saved epoch and of the one before."""
 STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
@@ -35,14 +39,12 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
     changed = {job.folder: job for job in to_run}
     trunks = [job for job in to_run if job.until]
     listed = [*trunks, *(changed.get(job.folder, job) for job in suite.jobs())]
-    images = facts.num_test + round(task.data.val * facts.num_train)
-    prediction_bytes = images * (facts.num_classes + 1) * 4 + RECORD_BYTES
     weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
     snapshots = sum(len(job.snapshots) for job in to_run)
     alone = [outlook.epochs(job).total for job in missing]
     averaged = list(map(averaged_epochs, missing, alone))
     return {
-        "task": task.name,
+        "task": suite.name,
         "data": suite.data_state,
         "download_bytes": facts.download_bytes if suite.data_state == ABSENT else 0,
         "jobs": [describe_job(job, outlook) for job in listed],
@@ -50,15 +52,27 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
         "epochs": sum(outlook.epochs(job).total for job in to_run),
         "epochs_naive": sum(alone) + sum(averaged),
         "averages": sum(epochs > 0 for epochs in averaged),
-        "disk_bytes": prediction_bytes * len(outlook.states),
-        "checkpoint_bytes": 4
-        * weights
-        * (STATES_PER_CHECKPOINT + 2 * max((len(job.averages) for job in to_run), default=0)),
+        "disk_bytes": result_bytes(suite) * len(outlook.states),
+        "checkpoint_bytes": 0 if suite.evaluated else checkpoint_bytes(weights, to_run),
         "snapshot_bytes": 4 * weights * STATES_PER_SNAPSHOT[task.optimizer.name] * snapshots,
         "network_parameters": weights,
         "device_hours": outlook.hours(to_run),
         "device_hours_naive": outlook.hours(missing),
     }
+
+
+def result_bytes(suite: Suite) -> int:
+    """Return what the predictions and the record of a job take."""
+    task, facts, evaluated = suite.task, suite.facts, suite.evaluated
+    if evaluated is None:
+        images = facts.num_test + round(task.data.val * facts.num_train)
+        return images * (facts.num_classes + 1) * 4 + RECORD_BYTES
+    logits = 0 if evaluated.config.kind in OF_PREDICTIONS else 4 * facts.num_classes
+    return evaluated.num_images * (logits + JUDGED_BYTES) + 2 * RECORD_BYTES
+
+
+def checkpoint_bytes(weights: int, jobs: Sequence[Job]) -> int:
+    return 4 * weights * (STATES_PER_CHECKPOINT + 2 * max((len(job.averages) for job in jobs), default=0))
 
 
 def averaged_epochs(job: Job, own_epochs: int) -> int:
@@ -195,7 +209,10 @@ def epochs_text(task: dict[str, Any]) -> str:
 
 def disk_text(task: dict[str, Any]) -> str:
     results, checkpoint, snapshots = (task[f"{name}_bytes"] for name in ("disk", "checkpoint", "snapshot"))
-    text = f"about {text_from_bytes(results)} of results, up to {text_from_bytes(checkpoint)} per running job"
+    text = f"about {text_from_bytes(results)} of results"
+    if not checkpoint:
+        return text
+    text += f", up to {text_from_bytes(checkpoint)} per running job"
     return f"{text}, up to {text_from_bytes(snapshots)} of snapshots" if snapshots else text
 
 

@@ -46,20 +46,20 @@ def needs_weights(job: Job) -> bool:
 
 
 def evaluation_suite(suite: Suite, evaluated: Evaluated, methods: Methods, lacks: Callable[[Job], str]) -> Suite:
-    """Return the evaluations of the runs of a suite on one of its sets. `lacks` says why a run cannot be evaluated."""
+    """Return the evaluations of the runs of a suite on one of its sets. `lacks` says why one cannot be done."""
     entries = tuple(evaluation_entry(entry, evaluated, methods, lacks) for entry in suite.entries)
     return replace(suite, entries=entries, evaluated=evaluated, factors=())
 
 
 def evaluation_entry(entry: Entry, evaluated: Evaluated, methods: Methods, lacks: Callable[[Job], str]) -> Entry:
     """Return the entry of a label on a set: a job for each run that can be evaluated."""
-    runs = entry.jobs
-    if evaluated.config.kind not in OF_PREDICTIONS:
-        if any(combines_epochs(run, methods) for run in runs):
-            return replace(entry, jobs=(), reason=OF_EPOCHS)
-        runs = tuple(run for run in runs if not lacks(run))
-    reason = entry.reason or next((lacks(run) for run in entry.jobs if not runs), "")
-    return replace(entry, jobs=tuple(evaluation_job(run, evaluated) for run in runs), reason=reason)
+    by_weights = evaluated.config.kind not in OF_PREDICTIONS
+    if by_weights and any(combines_epochs(run, methods) for run in entry.jobs):
+        return replace(entry, jobs=(), reason=OF_EPOCHS)
+    jobs = [evaluation_job(run, evaluated) for run in entry.jobs]
+    reasons = [lacks(job) for job in jobs]
+    able = tuple(job for job, reason in zip(jobs, reasons, strict=True) if not reason)
+    return replace(entry, jobs=able, reason=entry.reason or ("" if able else next(iter(reasons), "")))
 
 
 def combines_epochs(run: Job, methods: Methods) -> bool:

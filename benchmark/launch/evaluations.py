@@ -9,19 +9,21 @@ from benchmark.base.errors import UserError
 from benchmark.base.files import say
 from benchmark.base.names import canonical
 from benchmark.base.units import counted
-from benchmark.config.evaluation import EvaluationConfig, read_evaluation, set_name
+from benchmark.config.evaluation import EvaluationConfig, set_name
+from benchmark.config.load import command_set
 from benchmark.config.task import TaskConfig
 from benchmark.data.dataset import load
 from benchmark.data.evaluation.annotations import annotations
 from benchmark.data.evaluation.sets import open_set
 from benchmark.data.images import Facts
-from benchmark.jobs.evaluations import OF_PREDICTIONS, evaluation_suite
+from benchmark.jobs.evaluations import OF_PREDICTIONS, evaluation_suite, needs_weights
 from benchmark.jobs.job import Evaluated, Job
 from benchmark.jobs.suite import Suite
 from benchmark.launch.suites import SuiteMaker
 from benchmark.store.store import Store
 
 NONE = "none"
+DIVERGED = "its training diverged"
 NOT_KEPT = "its final weights were not kept; train it with --keep-weights (the same bits again, in another --results)"
 
 
@@ -33,7 +35,7 @@ def wanted_sets(task: TaskConfig, names: Sequence[str] | None) -> list[Evaluatio
     own = {canonical(set_name(config)): config for config in task.evaluate}
     if names is None:
         return list(task.evaluate)
-    found = [own.get(canonical(name)) or read_evaluation(name) for name in names if canonical(name) != NONE]
+    found = [own.get(canonical(name)) or command_set(name) for name in names if canonical(name) != NONE]
     for index, config in enumerate(found):
         if set_name(config) in map(set_name, found[:index]):
             raise UserError(f"the evaluation set '{set_name(config)}' is named twice; name it once")
@@ -65,23 +67,34 @@ def evaluation_suites(
     for suite in suites:
         for config in wanted_sets(suite.task, names):
             evaluated = evaluated_set(suite.task, config, suite.facts, maker)
-            made = evaluation_suite(suite, evaluated, maker.methods, lambda run: lacks_weights(run, store))
+            made = evaluation_suite(suite, evaluated, maker.methods, lambda job: why_not(job, store))
             found.append(made)
-            lost = sum(len(entry.jobs) for entry in suite.entries) - sum(len(entry.jobs) for entry in made.entries)
-            if lost and any(entry.jobs for entry in made.entries):
-                say(f"{made.name}: {counted(lost, 'run')} left out: {NOT_KEPT}")
-            for entry in made.entries:
-                if entry.reason and any(each.jobs for each in made.entries):
-                    say(f"{made.name} {entry.label}: {entry.reason}; its column stays empty")
+            if any(entry.jobs for entry in made.entries) and not maker.quiet:
+                say_what_is_missing(suite, made)
     return found
 
 
-def lacks_weights(run: Job, store: Store) -> str:
-    """Return why a run cannot be evaluated with its network; empty where it can, or will be trained."""
-    members = run.needs if run.needs and not run.takes_over else ()
+def say_what_is_missing(suite: Suite, made: Suite) -> None:
+    """Say which runs of a suite are not evaluated on a set, and which methods not at all."""
+    pairs = zip(suite.entries, made.entries, strict=True)
+    lost = sum(len(runs.jobs) - len(entry.jobs) for runs, entry in pairs if not entry.reason)
+    if lost:
+        say(f"{made.name}: {counted(lost, 'run')} left out: diverged, or {NOT_KEPT}")
+    for entry in made.entries:
+        if entry.reason:
+            say(f"{made.name} {entry.label}: {entry.reason}; its column stays empty")
+
+
+def why_not(job: Job, store: Store) -> str:
+    """Return why an evaluation cannot be done; empty where it can, has been, or follows on a training to come."""
+    run, *members = job.needs
+    if store.state(job.folder) == "done":
+        return ""
     if members:
-        return next((why for why in (lacks_weights(each, store) for each in members) if why), "")
-    is_done = store.state(run.folder) == "done"
+        return next((why for why in (why_not(each, store) for each in members) if why), "")
+    if store.state(run.folder) == "diverged":
+        return DIVERGED
+    is_done = needs_weights(job) and store.state(run.folder) == "done"
     there = any(store.has_checkpoint(folder) for folder in run.weights_folders)
     return NOT_KEPT if is_done and not there else ""
 

@@ -7,6 +7,7 @@ at; only groups of the test images are compared at thresholds of these images th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,11 +68,16 @@ def without_logits(evidence: Evidence, confidences: Mapping[str, Array], new_cla
 
     `new_class` is the label that all images of a new class get.
     """
-    predicted = evidence.prediction.logits.argmax(axis=1)
-    labels = evidence.labels if new_class is None else np.full(len(predicted), new_class)
+    predicted = smallest(evidence.prediction.logits.argmax(axis=1))
+    labels = smallest(evidence.labels if new_class is None else np.full(len(predicted), new_class))
     aux: dict[str, Floats] = {f"{CONFIDENCE}{name}": np.asarray(each, np.float64) for name, each in confidences.items()}
     nothing = np.zeros((len(predicted), 0), np.float32)
     return Evidence(Prediction(nothing, aux=aux), labels, evidence.posterior, evidence.ids, predicted=predicted)
+
+
+def smallest(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers from 0 on in the smallest type that has all of them: a set has many images."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
 def joined(parts: Sequence[Evidence]) -> Evidence:

@@ -20,6 +20,7 @@ import pytest
 
 from tests.conftest import ROOT, TINY
 from tests.store.test_damage import contents
+from tests.train.test_evaluation import write_sets
 
 pytestmark = pytest.mark.crash
 
@@ -50,7 +51,7 @@ for name in ("replace", "fsync", "unlink", "mkdir"):
 
 @dataclass
 class Grid:
-    """Several methods with a shared warm-up, two seeds, on two workers."""
+    """Several methods with a shared warm-up, two seeds, and other images to evaluate them on; on two workers."""
 
     folder: Path
     kills: list[str] = field(default_factory=list)
@@ -58,7 +59,9 @@ class Grid:
     def __post_init__(self) -> None:
         (self.folder / "hook").mkdir(parents=True)
         (self.folder / "hook" / "sitecustomize.py").write_text(KILLER)
-        (self.folder / "tiny.toml").write_text(TINY)
+        (shift, *_) = write_sets(self.folder)
+        images = f'[[evaluate]]\nkind = "shift"\nimages = "{Path(shift).name}"\n'
+        (self.folder / "tiny.toml").write_text(TINY + images)
 
     @property
     def results(self) -> Path:

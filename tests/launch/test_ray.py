@@ -26,6 +26,7 @@ from tests.conftest import NOWHERE, ROOT, TINY, run_all, run_here
 from tests.launch.test_crash import Stage, expected, finish, nothing_left, without_ids
 from tests.launch.test_grid import FAILING
 from tests.store.test_damage import CPU, REGISTRY, contents, make_jobs, stopped_after, trained
+from tests.train.test_evaluation import write_sets
 
 pytestmark = pytest.mark.ray
 
@@ -110,7 +111,8 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_results_at_a_url(tiny: Path, tmp_path: Path, bucket: str) -> None:
-    words = ["--datasets", tiny, "--methods", "sr", "sat", "deep_ensemble"]
+    sets = write_sets(tmp_path)
+    words = ["--datasets", tiny, "--methods", "sr", "sat", "deep_ensemble", "--evaluate", *sets[1:3]]
     result = run_all(*words, "--results", bucket, "--ray", "--workers", 2)
     assert result.returncode == 0, result.stderr
     assert run_here(*words, "--results", tmp_path / "local").returncode == 0

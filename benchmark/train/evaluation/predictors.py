@@ -10,6 +10,7 @@ from benchmark.data.evaluation.splits import split_of
 from benchmark.interface import Derived, Method
 from benchmark.jobs.job import Job
 from benchmark.measure.prediction import Evidence, Prediction, Stored
+from benchmark.measure.sets import smallest
 from benchmark.store.store import PREDICTION_VAL, of_part
 from benchmark.train.accounting import Accounting
 from benchmark.train.checkpoints import Checkpoints
@@ -71,7 +72,8 @@ class Predictor:
         aux = {key: value.float().cpu().numpy() for key, value in tensors.aux.items()}
         logits = tensors.logits.float().cpu().numpy()
         prediction: Stored = Prediction(logits, None, aux)
-        return Evidence(prediction, split.labels[: len(logits)].cpu().numpy(), None, split.ids[: len(logits)])
+        labels, ids = (smallest(each[: len(logits)]) for each in (split.labels.cpu().numpy(), split.ids))
+        return Evidence(prediction, labels, None, ids)
 
 
 @dataclass(frozen=True)
