@@ -14,6 +14,7 @@ from benchmark.base.errors import UserError
 from benchmark.config.evaluation import FAMILIES
 from benchmark.library.results import load_results
 from benchmark.measure.parts import VERSION, Kept, PartMeasures, SetMeasures
+from benchmark.report.tables import rows_html
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
 from benchmark.store.store import Store, folder_of
@@ -311,6 +312,16 @@ def test_markdown_csv_and_latex(shifted: Store) -> None:
 def test_through_latex(kind: str, make: Make, tmp_path: Path) -> None:
     shown = assemble(SET, store_of(tmp_path / "results", kind, make))
     compile_latex(latex.document(shown.tables), tmp_path, "tables")
+
+
+def test_a_table_of_many_rows_stands_upright_in_the_report(tmp_path: Path) -> None:
+    every = tuple(kind for kinds in FAMILIES.values() for kind in kinds)
+    table = tables(store_of(tmp_path, "corruptions", lambda random: shift_parts(random, every)))["severity"]
+    html = str(rows_html(table))
+    assert re.findall(r'<th scope="row">(.*?)</th>', html) == [*table.rows, "w/t/l", "avg. rank"]
+    assert html.count("<td") == (len(table.rows) + 2) * len(table.columns)
+    few = str(rows_html(replace(table, rows=table.rows[:3])))
+    assert re.findall(r'<th scope="row">(.*?)</th>', few) == list(table.columns)
 
 
 def test_every_part_is_in_the_csv_of_runs(shifted: Store) -> None:
