@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,35 @@ def write_class_folders(root: Path, per_class: int, classes: tuple[str, ...] = W
         for index in range(per_class):
             seed = 1000 * label + index + 7 * len(root.name)
             picture(*SIZES[seed % len(SIZES)], seed).save(root / name / f"{name}_{index}{suffix}")
+
+
+def write_levels(root: Path, levels: Mapping[str, int], sizes: tuple[tuple[int, int], ...] = ((9, 9), (14, 8))) -> None:
+    """Images of one grey level for each class folder, so that every pixel tells whose image it is."""
+    for name, level in levels.items():
+        (root / name).mkdir(parents=True)
+        for index, (width, height) in enumerate(sizes):
+            Image.new("RGB", (width, height), (level, level, level)).save(root / name / f"{index}.png")
+
+
+def write_corrupted_arrays(
+    folder: Path, labels: np.ndarray, names: tuple[str, ...] = ("fog", "jpeg_compression")
+) -> None:
+    """The layout of CIFAR-10-C: for each corruption the images of all severities, one severity after the other."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    np.save(folder / "labels.npy", np.tile(labels, 5))
+    for name in names:
+        np.save(folder / f"{name}.npy", random.integers(0, 256, (5 * len(labels), 8, 8, 3), dtype=np.uint8))
+
+
+def write_arrays(path: Path, train_labels: Sequence[int], test_labels: Sequence[int], seed: int = 0) -> Path:
+    """Arrays of a user: training and test images of 8×8 pixels."""
+    random, arrays = np.random.default_rng(seed), {}
+    for split, labels in (("train", train_labels), ("test", test_labels)):
+        arrays[f"{split}_images"] = random.integers(0, 256, (len(labels), 8, 8, 3), dtype=np.uint8)
+        arrays[f"{split}_labels"] = np.array(labels)
+    np.savez(path, **arrays)
+    return path
 
 
 def write_imagenet(data_dir: Path, per_class: int = 6) -> Path:

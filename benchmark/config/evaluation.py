@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from benchmark.base.errors import UserError
-from benchmark.base.limits import Within
+from benchmark.base.limits import Within, shown
 from benchmark.base.names import canonical, is_plain, match_name
 from benchmark.base.schema import build, check, later, split_list, unidentified
 from benchmark.config.ingredients import check_owners
@@ -29,6 +29,10 @@ KINDS: Mapping[str, str] = {
     "groups": "the test images by groups",
 }
 """Kinds of evaluation sets, with a line about each."""
+NONE = "none"
+"""Among the names of sets: no set at all."""
+MOST_LETTERS = 100
+"""Of the name of a set, which is part of the names of folders."""
 SHARE = 0.5
 FILES = (".npz", ".npy", ".csv")
 """How names of files with images, counts or groups end."""
@@ -48,24 +52,24 @@ class EvaluationConfig:
 
     kind: Literal["corruptions", "shift", "new", "humans", "groups"]
     name: str = unidentified("")
-    """What its tables and folders are called; empty: after its images, file or kind."""
+    """What its tables and folders are called; empty: after its images, else after its kind."""
     images: str = unidentified("")
     """shift, new: another task by name or file, whose test images these are; a folder (class folders, the layout of
     CIFAR-10-C, ImageNet-C or one of its relatives); or an npz file. new, empty: the classes that data.leave_out keeps
     from training. What the images are, their hash says."""
     file: str = unidentified("")
     """humans: label counts, (images, classes). groups: a column for each grouping, a row for each test image."""
-    kinds: tuple[str, ...] = later(())
-    """corruptions: only these."""
-    severities: tuple[Annotated[int, Within(1, 5, "there are five")], ...] = later(())
+    kinds: tuple[str, ...] = unidentified(())
+    """corruptions: only these, in any order. The hash of the set says which."""
+    severities: tuple[Annotated[int, Within(1, 5, "there are five")], ...] = unidentified(())
     """corruptions: only these."""
     share: float = later(SHARE)
     """new: the share of the new images among all that are judged together."""
-    columns: tuple[str, ...] = later(())
-    """groups: the columns, such as attributes of celeba; empty: all of the file."""
+    columns: tuple[str, ...] = unidentified(())
+    """groups: the columns, such as attributes of celeba; empty: all of the file. What they say, the hash covers."""
 
     def __post_init__(self) -> None:
-        check(not self.name or is_plain(self.name), f"name '{self.name}' cannot be the name of a folder")
+        check_name(self.name, self.kind)
         owners = {
             "images": ("shift", "new"),
             "file": ("humans", "groups"),
@@ -96,11 +100,19 @@ class EvaluationConfig:
         return tuple(sorted(set(self.severities))) or SEVERITIES
 
 
+def check_name(name: str, kind: str) -> None:
+    """Raise a ValueError where a name cannot be that of a folder, or means another set on the command line."""
+    plain = is_plain(name) and len(name) <= MOST_LETTERS
+    check(not name or plain, f"name {shown(name)} cannot be the name of a folder")
+    is_other = canonical(name) in (NONE, *KINDS) and canonical(name) != kind
+    check(not is_other, f"name '{name}' means something else on the command line; choose another")
+
+
 def set_name(config: EvaluationConfig) -> str:
     """Return what a set is called: by its name, else by its images, else by its kind."""
     path = PurePath(config.images)
     called = path.stem if path.suffix in (".toml", *FILES) else path.name
-    return config.name or re.sub(r"[^\w.+-]+", "-", called).lstrip(".+-") or config.kind
+    return config.name or re.sub(r"[^\w.+-]+", "-", called).lstrip(".+-")[:MOST_LETTERS] or config.kind
 
 
 def check_names(configs: Iterable[EvaluationConfig]) -> None:

@@ -1,5 +1,6 @@
 """Read task files, with the tasks they extend and what the command line changes in them."""
 
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -122,7 +123,7 @@ def resolve_set_paths(tables: dict[str, Any], folder: Path) -> None:
 
 def located(name: str, folder: Path) -> str:
     """Return the absolute path of what lies in a folder; any other name, such as that of a task, as it is."""
-    lies_there = not is_task(name) and any(path.name == name for path in folder.iterdir())
+    lies_there = bool(name) and not is_task(name) and os.path.exists(f"{folder}/{name}")  # noqa: PTH110 - of any length
     return str(folder / name) if looks_like_file(name) or lies_there else name
 
 

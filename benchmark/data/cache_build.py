@@ -71,7 +71,9 @@ def open_cache(
         return read_cache(folder, fingerprint_originals(config, folders), thorough=thorough, need_mean=not config.mean)
     except Unusable as problem:
         if not build:
-            raise MissingData(f"'{config.source}' is not cached yet; do so with: {program()} prepare") from None
+            raise MissingData(
+                f"'{config.path or config.source}' is not cached yet; do so with: {program()} prepare"
+            ) from None
         if str(problem):
             tell(f"{config.source}: {problem}; building it again")
     originals = replace(get_source(config).load(config, folders.data), num_classes=describe(config).num_classes)

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmark.base.rows import choose_rows
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -119,10 +121,3 @@ class Loaded:
                 digest.update(f"{array.dtype} {array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
-
-
-def choose_rows(total: int, count: int) -> NDArray[np.int64]:
-    """Return `count` random rows, in order, which depend on `count` and `total` alone; all rows if it is 0."""
-    if not count or count >= total:
-        return np.arange(total)
-    return np.sort(np.random.Generator(np.random.PCG64(count)).permutation(total)[:count])

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from benchmark.figures import bound, cost, effects, gain, ranks, risk_coverage, sensitivity, tsne
 from benchmark.figures.runs import Runs, load_runs
+from benchmark.figures.sets import abstention, groups, severity, shift
 from benchmark.figures.style import NotDrawn, house_style, save
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
@@ -21,6 +22,13 @@ OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
     "tsne": tsne.draw,
     "bound": bound.draw,
 }
+OF_A_SET: dict[str, Callable[[Runs], Figure]] = {
+    "severity": severity.draw,
+    "abstention": abstention.draw,
+    "shift": shift.draw,
+    "groups": groups.draw,
+}
+"""Of an evaluation set, in addition."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +48,10 @@ class Drawn:
 def write_task_figures(
     manifest: Manifest, store: Store, folder: Path | None = None, *, plain: bool = False
 ) -> Iterator[Drawn]:
-    """Write the figures of a task one by one, and yield what became of each."""
+    """Write the figures of a task or of an evaluation set one by one, and yield what became of each."""
     runs = load_runs(manifest, store, plain=plain)
-    return (write_figure(draw, runs, name, folder) for name, draw in OF_A_TASK.items())
+    kinds = OF_A_TASK | (OF_A_SET if manifest.set_of else {})
+    return (write_figure(draw, runs, name, folder) for name, draw in kinds.items())
 
 
 def write_published_figures(

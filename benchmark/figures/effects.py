@@ -17,6 +17,8 @@ from benchmark.tables.effects.sheets import BLOCKS
 from benchmark.tables.looks import look_of
 from benchmark.tables.model import Row
 
+AROUND = 0.78
+"""Inches of a panel for its name, numbers and axis label."""
 ROW = 0.17
 """Inches from one method to the next."""
 SHOWN = {"aurc": "lower is better", "accuracy": "higher is better"}
@@ -37,7 +39,7 @@ def draw(runs: Runs) -> Figure:
     methods = list(dict.fromkeys(line.method for line in lines))
     beside = ceil(len(effects) / ceil(len(effects) / BESIDE))
     groups = [effects[start : start + beside] for start in range(0, len(effects), beside)]
-    height = len(groups) * len(rows) * (0.56 + ROW * len(methods))
+    height = len(groups) * len(rows) * (AROUND + ROW * len(methods))
     figure = runs.new_figure(DOUBLE, height, caption(runs, lines, rows))
     panels = iter(figure.subplots(len(groups) * len(rows), beside, sharey=True, squeeze=False))
     for group in groups:

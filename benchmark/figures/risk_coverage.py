@@ -155,8 +155,6 @@ def marker_points(index: int, lines: int, bounds: tuple[float, float]) -> slice:
 
 def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     """Return sentences that say what the lines are, and what is not shown."""
-    more = usable - len(shown)
-    best = f"the best {len(shown) - 1} columns by average rank and the reference {runs.manifest.reference}"
     parted = [column.name for column in runs.judged if column.parts]
     reason = "Without a curve, as each coverage has a training of its own"
     empty = [column.name for column in runs.columns if not column.records]
@@ -164,11 +162,18 @@ def caption(runs: Runs, shown: Sequence[Column], usable: int) -> list[str]:
     unknown = [column.name for column in runs.judged if not column.parts and not curves_by_seed(column, curve)]
     return [
         f"{runs.manifest.title}: {seeds_text(shown, '; band: smallest to largest')}.",
-        *([f"Shown are {best}; {more} more are left out."] if more else []),
+        *choice_notes(shown, usable, runs.manifest.reference),
         *([f"{reason}: {abbreviate(parted)}."] if parted else []),
         *([f"Without a curve that this code has measured: {abbreviate(unknown)}."] if unknown else []),
         *([f"Without a run: {abbreviate(empty)}."] if empty else []),
     ]
+
+
+def choice_notes(shown: Sequence[Column], usable: int, reference: str) -> list[str]:
+    """Return a sentence that says which columns were chosen, where not all are shown."""
+    more = usable - len(shown)
+    best = f"the best {len(shown) - 1} columns by average rank and the reference {reference}"
+    return [f"Shown are {best}; {more} more are left out."] if more else []
 
 
 def difference_notes(deltas: Mapping[str, Array], bounds: tuple[float, float], base: str) -> list[str]:

@@ -24,6 +24,8 @@ ROUNDING = 1e-6
 MOST_CLASSES = 100_000
 MOST_TIES = 0.01
 """The share of float16 probabilities that may share the largest value."""
+NEW = "new"
+"""The part of a run that is images of new classes: they have no labels."""
 BOTH_CLASSES = "for two classes bring both, e.g. 1 − p and p"
 IDS = "iuU"
 """Kinds of numpy types that can name samples: whole numbers and text."""
@@ -57,17 +59,17 @@ def check_part(fields: Arrays, part: str, where: str, allowed: Allowed) -> None:
         TABLE_CHECKS[kind](scan_table(fields[kind], logarithms=kind == "log_probabilities"), where, allowed)
         check_ties(fields[kind], kind, where, allowed)
     if "posterior" in fields:
-        check_posterior(fields["posterior"], num_classes, where)
+        check_width(fields["posterior"], "posterior", num_classes, where)
+        check_probabilities(scan_table(fields["posterior"]), where, Allowed(), "posterior")
     if "ids" in fields:
         check_ids(fields["ids"], where)
 
 
-def check_posterior(posterior: Array, num_classes: int | None, where: str) -> None:
-    """Refuse true probabilities of other classes than are predicted."""
-    if posterior.shape[1] != num_classes:
+def check_width(table: Array, name: str, num_classes: int | None, where: str) -> None:
+    """Refuse a table of other classes than are predicted."""
+    if table.shape[1] != num_classes:
         expected = f"{num_classes} columns, one for each class" if num_classes else "logits or probabilities beside it"
-        raise UserError(f"{where}: posterior: expected {expected}, got {counted(posterior.shape[1], 'column')}")
-    check_probabilities(scan_table(posterior), where, Allowed(), "posterior")
+        raise UserError(f"{where}: {name}: expected {expected}, got {counted(table.shape[1], 'column')}")
 
 
 def check_fields(fields: Arrays, part: str, where: str) -> str:
@@ -81,7 +83,7 @@ def check_fields(fields: Arrays, part: str, where: str) -> str:
         hint = "; for a confidence alone add `predicted` classes or a `loss`" if has_confidence(fields) else ""
         raise UserError(f"{where}: expected one of {', '.join(KINDS)}, got {', '.join(fields) or 'nothing'}{hint}")
     kind = kinds[0] if kinds else ""
-    if "labels" not in fields and kind != "loss":
+    if "labels" not in fields and kind != "loss" and part != NEW:
         raise UserError(
             f"{where}: the true classes are missing; add them as `labels`, or name their file with --labels FILE"
         )

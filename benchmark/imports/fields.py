@@ -1,7 +1,8 @@
 """Name what a run may bring: arrays with one row per sample, for its test samples and for further parts.
 
 `logits` are those of the test samples, `val.logits` of the validation samples, `set.fog.logits` of the evaluation set
-`fog`. `confidence.NAME`, `output.NAME` and `group.NAME` are as many as one likes.
+`fog`. `confidence.NAME`, `output.NAME` and `group.NAME` are as many as one likes. A set may say more: of which kind it
+is, and which corruption and severity each of its samples has.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,9 +19,13 @@ TABLES = ("logits", "log_probabilities", "probabilities")
 """What tells everything about classes: a column for each of them."""
 KINDS = (*TABLES, "predicted", "loss")
 """A run brings one of these."""
-WIDE = (*TABLES, "features", "posterior")
+WIDE = (*TABLES, "features", "posterior", "counts")
 """Fields with several columns."""
 SINGLE = ("labels", *KINDS, "confidence", "features", "ids", "posterior")
+TOLD_OF_SETS = ("kind", "share")
+"""One value for all samples of an evaluation set."""
+OF_SETS = (*TOLD_OF_SETS, "corruption", "severity", "counts")
+"""Fields that only evaluation sets have."""
 NAMED = ("confidence", "output", "group")
 """Fields of which there may be several, each with a name."""
 ALIASES = {"label": "labels", "label_ids": "labels", "predictions": "logits", "id": "ids"}
@@ -48,11 +53,14 @@ def field_name(name: str, where: str) -> str:
     part, field = split_name(name)
     field = ALIASES.get(field, field)
     kind, dot, own = field.partition(".")
-    known = field in SINGLE or (dot and kind in NAMED and is_plain(own))
-    if part.startswith(f"{SET}.") and not is_plain(part.removeprefix(f"{SET}.")):
+    of_set = part.startswith(f"{SET}.")
+    known = field in SINGLE or (of_set and field in OF_SETS) or (dot and kind in NAMED and is_plain(own))
+    if of_set and not is_plain(part.removeprefix(f"{SET}.")):
         raise UserError(f"{where}: '{name}': expected a set named by letters, digits, - and _")
     if known:
         return f"{part}.{field}" if part else field
+    if field in OF_SETS:
+        raise UserError(f"{where}: '{name}': only evaluation sets have it; call it set.NAME.{field}")
     raise unknown_name(name, [*SINGLE, *(f"{each}.NAME" for each in NAMED)], f"field of {where}:")
 
 

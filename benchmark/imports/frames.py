@@ -18,7 +18,20 @@ from benchmark.base.errors import UserError, brief
 from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
 from benchmark.base.units import counted
-from benchmark.imports.fields import ALIASES, NAMED, SET, SINGLE, TABLES, TEST, TRAIN, VAL, WIDE, Arrays, field_name
+from benchmark.imports.fields import (
+    ALIASES,
+    NAMED,
+    OF_SETS,
+    SET,
+    SINGLE,
+    TABLES,
+    TEST,
+    TRAIN,
+    VAL,
+    WIDE,
+    Arrays,
+    field_name,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -101,7 +114,7 @@ def find_columns(asked: Mapping[str, str], frame: "DataFrame", where: str) -> Co
     found: dict[str, list[str]] = {}
     classes: list[str] = []
     for name, pattern in asked.items():
-        field = name if name in KEYS else field_name(name, where)
+        field = name if name in (*KEYS, *OF_SETS) else field_name(name, where)
         found[field], parts = matching(str(pattern), known)
         check_matches(field, str(pattern), found[field], parts, known, where)
         classes = parts if field in TABLES and not all(map(str.isdecimal, parts)) else classes
@@ -120,7 +133,7 @@ def find_columns(asked: Mapping[str, str], frame: "DataFrame", where: str) -> Co
 
 def is_field(name: str) -> bool:
     kind, dot, _ = name.partition(".")
-    return name in (*KEYS, *SINGLE) or (bool(dot) and kind in NAMED)
+    return name in (*KEYS, *SINGLE, *OF_SETS) or (bool(dot) and kind in NAMED)
 
 
 def matching(pattern: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -186,14 +199,16 @@ def arrays_of(lines: "DataFrame", columns: Columns, where: str) -> Arrays:
     arrays: dict[str, Array] = {}
     for part, own in lines.groupby(columns.one("part"), sort=False) if "part" in columns.names else [("test", lines)]:
         for field, names in columns.names.items():
-            if field in KEYS or own[names].isna().all(axis=None):
+            prefix = part_prefix(str(part))
+            is_of_others = field in OF_SETS and not prefix.startswith(SET)
+            if field in KEYS or is_of_others or own[names].isna().all(axis=None):
                 continue
             values = (
                 wide_values(own, field, names, where) if field in WIDE else column_values(own[names[0]], field, where)
             )
             if field in ("labels", "predicted") and values.dtype.kind == "U":
                 values = class_numbers(values, columns.classes, field, where)
-            arrays[f"{part_prefix(str(part))}{field}"] = values
+            arrays[f"{prefix}{field}"] = values
     return arrays
 
 

@@ -11,12 +11,15 @@ from benchmark.base.errors import UserError
 from benchmark.base.names import canonical
 from benchmark.imports.checks import Allowed, check_part, check_parts
 from benchmark.imports.evidence import check_score_names, confidences, evidence_of, score_names
-from benchmark.imports.fields import SET, TEST, TRAIN, VAL, Arrays, ImportedRun, known_fields, parts_of
-from benchmark.imports.keep import Parts, Place, file_checksums, is_same, make_record, store_run
+from benchmark.imports.fields import SET, TEST, ImportedRun, known_fields, parts_of
+from benchmark.imports.keep import COVERAGES, Parts, Place, file_checksums, is_same, make_record, store_run
 from benchmark.imports.npz import read_npz
+from benchmark.imports.pools import RunOnSet
+from benchmark.imports.sets import AllParts, brought_sets, group_warnings
 from benchmark.imports.together import (
     ANOTHER_TASK,
     Samples,
+    SetContent,
     check_seeds,
     order_like,
     permuted_classes,
@@ -29,8 +32,6 @@ from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, Store, folder_of
 
 MOST_LETTERS = 80
-AllParts = Mapping[str, Arrays]
-"""The fields of a run by part."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,20 @@ class CheckedRun:
     warnings: tuple[str, ...] = ()
     stored: Record | None = None
     """The record of a run that is there with the same content."""
+    order_of_test: NDArray[np.int64] | None = None
+    """The same order of the test samples, where this is an evaluation set."""
 
     def parts(self, allowed: Allowed, loaded: AllParts | None = None) -> Parts:
         """Return what is stored and measured, of arrays that are loaded, or read once more."""
-        parts = parts_to_store(loaded or all_parts(self.run), self.of_set)
-        return {
-            part: evidence_of(fields, normalise=allowed.normalise, order=self.order if part == TEST else None)
-            for part, fields in parts.items()
-        }
+        loaded = loaded or all_parts(self.run)
+        return self.on_set(allowed, loaded).parts if self.of_set else read(own_parts(loaded), allowed, self.order)
+
+    def on_set(self, allowed: Allowed, loaded: AllParts) -> RunOnSet:
+        """Return the evaluation set with the run."""
+        brought = brought_sets(loaded, self.run.file, allowed)[self.of_set]
+        of_set = read(brought.parts(loaded), allowed, self.order)
+        of_run = read(own_parts(loaded), allowed, self.order_of_test)
+        return RunOnSet(brought, of_set, of_run, self.run.scores, f"{self.run.file}, set {self.of_set}")
 
 
 @dataclass
@@ -71,6 +78,8 @@ class Intake:
     """By task, the samples that all its runs must have."""
     replaced: set[tuple[str, int]] = field(default_factory=set)
     """Methods and seeds whose stored runs this command replaces."""
+    coverages: Sequence[float] = COVERAGES
+    """In per cent: what thresholds of evaluation sets are set for."""
 
     def check(self, runs: Sequence[ImportedRun], show: Callable[[Any], Any] = iter) -> list[CheckedRun]:
         """Return what can be stored; refuse the first mistake of any run."""
@@ -122,26 +131,36 @@ class Intake:
     def check_run(self, run: ImportedRun) -> Iterator[CheckedRun]:
         """Yield the run and each of its evaluation sets, checked."""
         loaded = all_parts(run)
-        sets = [part.removeprefix(f"{SET}.") for part in loaded if part.startswith(f"{SET}.")]
-        for of_set in ("", *sets):
-            where = f"{run.file}, set {of_set}" if of_set else run.file
-            fields = parts_to_store(loaded, of_set)
-            for part in fields:
-                check_part(fields[part], part, f"{where}, {part}" if part else where, self.allowed)
-            check_parts(fields, where)
-            yield self.with_stored(self.checked_samples(run, of_set, fields, where), loaded)
+        fields = own_parts(loaded)
+        for part in fields:
+            check_part(fields[part], part, f"{run.file}, {part}" if part else run.file, self.allowed)
+        check_parts(fields, run.file)
+        first = self.checked_samples(run, fields)
+        yield self.with_stored(first, loaded)
+        for of_set in brought_sets(loaded, run.file, self.allowed):
+            yield self.with_stored(self.checked_set(first, of_set, loaded), loaded)
 
-    def checked_samples(self, run: ImportedRun, of_set: str, fields: AllParts, where: str) -> CheckedRun:
+    def checked_samples(self, run: ImportedRun, fields: AllParts) -> CheckedRun:
         """Compare the samples of a run with those of the others, and find its scores."""
-        task = f"{self.task}-{of_set}" if of_set else self.task
         named_parts = fields if run.scores else {TEST: fields[TEST]}
-        parts = {part: evidence_of(each, normalise=self.allowed.normalise) for part, each in named_parts.items()}
-        order = self.order_of(samples_of(parts[TEST], where), task)
-        check_score_names(parts[TEST], where)
-        confidences(parts, run.scores, where)
+        parts = read(named_parts, self.allowed)
+        order = self.order_of(samples_of(parts[TEST], run.file), self.task)
+        check_score_names(parts[TEST], run.file)
+        confidences(parts, run.scores, run.file)
         scores = score_names(parts[TEST], run.scores)
-        warnings = tuple(permuted_classes(parts[TEST], where))
-        return CheckedRun(run, Place(task, run.method), of_set, scores, order, warnings)
+        warnings = (*permuted_classes(parts[TEST], run.file), *group_warnings(fields[TEST], run.file))
+        return CheckedRun(run, Place(self.task, run.method), "", scores, order, warnings)
+
+    def checked_set(self, first: CheckedRun, of_set: str, loaded: AllParts) -> CheckedRun:
+        """Compare the samples of an evaluation set with those of the other runs, and find its scores."""
+        run, task = first.run, f"{self.task}-{of_set}"
+        checked = CheckedRun(run, Place(task, run.method), of_set, (), None, order_of_test=first.order)
+        on_set = checked.on_set(self.allowed, loaded)
+        if on_set.brought.has_own_samples:
+            check_score_names(on_set.of_set[TEST], on_set.where)
+        order = self.order_of(samples_of(on_set.pool, on_set.where, on_set.content), task)
+        warnings = permuted_classes(on_set.pool, on_set.where) if on_set.brought.is_shift else ()
+        return replace(checked, scores=on_set.scores, order=order, warnings=tuple(warnings))
 
     def order_of(self, samples: Samples, task: str) -> NDArray[np.int64] | None:
         """Return the order in which samples are those of the first run of a task; None where they stand in it."""
@@ -165,7 +184,9 @@ class Intake:
                 path = self.store.find(folder, PREDICTION)
                 if (entry.label, seed) in self.replaced or not (self.store.has_record(folder) and path.is_file()):
                     continue
-                samples = samples_of(evidence_in(read_npz(path)), f"{entry.label} of {task}")
+                record = self.store.read_record(folder)
+                content = None if record is None or record.evaluation is None else SetContent.of(record.evaluation)
+                samples = samples_of(evidence_in(read_npz(path)), f"{entry.label} of {task}", content)
                 if found is None or samples.ids is not None:
                     found = samples
                 if found.ids is not None:
@@ -196,9 +217,14 @@ class Intake:
         """Measure a run, and store it where there is a folder. What is stored already stays as it is."""
         if checked.stored is not None:
             return checked.stored
-        parts = checked.parts(self.allowed)
-        normalised = self.allowed.normalise and parts[TEST].given == "probabilities"
-        record = make_record(checked.run, checked.place, parts, checked.scores, normalised=normalised)
+        loaded = all_parts(checked.run)
+        on_set = checked.on_set(self.allowed, loaded) if checked.of_set else None
+        parts = on_set.parts if on_set else checked.parts(self.allowed, loaded)
+        given = (on_set.of_run if on_set else parts)[TEST].given
+        normalised = self.allowed.normalise and given == "probabilities"
+        record = make_record(checked.run, checked.place, parts, checked.scores, given=given, normalised=normalised)
+        if on_set:
+            record = replace(record, evaluation=on_set.measures(self.coverages))
         if self.store is not None:
             store_run(record, parts, checked.place.folder(checked.run.seed), self.store)
         return record
@@ -208,7 +234,14 @@ def all_parts(run: ImportedRun) -> AllParts:
     return parts_of(known_fields(run.load(), run.file))
 
 
-def parts_to_store(parts: AllParts, of_set: str) -> dict[str, Arrays]:
-    """Return the fields of the test samples, or of an evaluation set in their place, with those of val and train."""
-    chosen = parts[f"{SET}.{of_set}" if of_set else TEST]
-    return {TEST: chosen, **{part: parts[part] for part in (VAL, TRAIN) if part in parts}}
+def own_parts(loaded: AllParts) -> AllParts:
+    """Return the parts of a run that are no evaluation sets."""
+    return {part: fields for part, fields in loaded.items() if not part.startswith(f"{SET}.")}
+
+
+def read(parts: AllParts, allowed: Allowed, order: NDArray[np.int64] | None = None) -> Parts:
+    """Return the predictions in the fields of each part; `order` sorts the test samples."""
+    orders = {TEST: order}
+    return {
+        part: evidence_of(fields, normalise=allowed.normalise, order=orders.get(part)) for part, fields in parts.items()
+    }

@@ -63,8 +63,10 @@ def is_same(record: Record, checksums: Mapping[str, str], scores: Sequence[str])
     return record.checksums == checksums and list(record.measures.scores) == list(scores)
 
 
-def make_record(run: ImportedRun, place: Place, parts: Parts, scores: Sequence[str], *, normalised: bool) -> Record:
-    """Return the record of an imported run, without checksums."""
+def make_record(
+    run: ImportedRun, place: Place, parts: Parts, scores: Sequence[str], *, given: str, normalised: bool
+) -> Record:
+    """Return the record of an imported run, without checksums. `given` is what its predictions are."""
     evidence = parts[TEST]
     record = Record(
         place.task,
@@ -76,7 +78,7 @@ def make_record(run: ImportedRun, place: Place, parts: Parts, scores: Sequence[s
         measures=measure(evidence, confidences(parts, scores, run.file)),
         num_train=parts[TRAIN].num_samples if TRAIN in parts else None,
         notes=tuple(zero_notes(evidence)),
-        provenance=Provenance(imported=Imported(run.file, run.sha256(), evidence.given, normalised)),
+        provenance=Provenance(imported=Imported(run.file, run.sha256(), given, normalised)),
     )
     return replace(record, made_by=made_by_now(record))
 

@@ -7,16 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
-from benchmark.imports.fields import Arrays, ImportedRun, field_name, known_fields
+from benchmark.imports.fields import SET, TOLD_OF_SETS, Arrays, ImportedRun, field_name, known_fields
 from benchmark.imports.find import Reading, find_files, read_array_file, read_seed, runs_of_file
 from benchmark.imports.frames import READERS, table_suffix
-from benchmark.imports.npz import file_sha256
+from benchmark.imports.npz import Array, file_sha256
 
 OF_LIST = ("task", "title", "paired", "reference", "run")
 OF_RUN = ("method", "seed", "scores", "file")
+Fields = Mapping[str, Path | Array]
+"""What a list says of fields: a file for each, or a value for all samples."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,12 @@ def read_listing(path: Path, how: Reading) -> Listing:
     return Listing(tuple(found), **heading)
 
 
-def listed_runs(
-    entry: Mapping[str, Any], shared: Mapping[str, Path], path: Path, how: Reading
-) -> Iterator[ImportedRun]:
+def listed_runs(entry: Mapping[str, Any], shared: Fields, path: Path, how: Reading) -> Iterator[ImportedRun]:
     """Yield the runs that an entry means: one, or those of its file."""
     own = fields_of(entry, path, OF_RUN, OF_LIST, "it belongs above all runs")
     fields = {**shared, **own}
     told = told_of_run(entry, path)
-    files = tuple(fields.values())
+    files = tuple(file for file in fields.values() if isinstance(file, Path))
     if "file" in entry:
         for file in find_files([str(path.parent / str(entry["file"]))]):
             if file.suffix == ".toml":
@@ -114,7 +116,7 @@ def told_of_run(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def fields_of(
     table: Mapping[str, Any], path: Path, told: Sequence[str], elsewhere: Sequence[str], hint: str
-) -> dict[str, Path]:
+) -> dict[str, Path | Array]:
     """Return the fields that a part of the list has, with their files; `told` are its other keys."""
     for key in table:
         if key in elsewhere and key not in told:
@@ -122,21 +124,23 @@ def fields_of(
     return dict(flattened({key: value for key, value in table.items() if key not in told}, path))
 
 
-def load_all(shared: Mapping[str, Path], run: ImportedRun, own: Mapping[str, Path]) -> Arrays:
+def load_all(shared: Fields, run: ImportedRun, own: Fields) -> Arrays:
     """Return the arrays of a file: those of its entry come first, those for all runs last."""
     return {**read_fields(shared), **known_fields(run.load(), run.file), **read_fields(own)}
 
 
-def read_fields(fields: Mapping[str, Path]) -> Arrays:
-    return {name: read_array_file(path) for name, path in fields.items()}
+def read_fields(fields: Fields) -> Arrays:
+    return {name: read_array_file(file) if isinstance(file, Path) else file for name, file in fields.items()}
 
 
-def flattened(table: Mapping[str, Any], path: Path, prefix: str = "") -> Iterator[tuple[str, Path]]:
+def flattened(table: Mapping[str, Any], path: Path, prefix: str = "") -> Iterator[tuple[str, Path | Array]]:
     """Yield the fields of a table of tables with the file of each: `val.logits`, `confidence.mc`."""
     for key, value in table.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
             yield from flattened(value, path, f"{name}.")
+        elif prefix.startswith(f"{SET}.") and key in TOLD_OF_SETS:
+            yield field_name(name, f"'{path}'"), np.asarray(value)
         elif isinstance(value, str):
             file = path.parent / value
             if not file.is_file():

@@ -21,7 +21,7 @@ AGREEMENT = 0.99
 """The share of samples whose largest decision value must be that of the predicted class; ties may go either way."""
 UNNAMED = "mine"
 """What a method without a name is called."""
-NESTED = {"confidence": "confidence.", "outputs": "output.", "groups": "group.", "val": "val.", "train": "train."}
+NESTED = {"confidence": "confidence.", "outputs": "output.", "groups": "group."}
 """Arguments that hold several fields by name, and how the names of these begin."""
 
 
@@ -77,21 +77,25 @@ def refuse_others(names: Sequence[str], what: str) -> None:
         raise UserError(f"score: {names[0]}: expected nothing beside {what}; put it in there, or bring all as arrays")
 
 
-def flat_fields(arguments: Mapping[str, Any]) -> dict[str, Array]:
-    """Return arrays by the names of their fields, of arguments some of which are mappings."""
+def flat_fields(arguments: Mapping[str, Any], part: str = "") -> dict[str, Array]:
+    """Return arrays by the names of their fields, of arguments some of which are mappings.
+
+    `part` begins the names of what belongs to validation or training samples, or to an evaluation set.
+    """
     found: dict[str, Array] = {}
     for name, value in arguments.items():
         if value is None:
             continue
-        if name == "sets":
+        if name == "sets" and not part:
             for of_set, fields in mapping(value, name).items():
-                found |= {f"set.{of_set}.{each}": array for each, array in flat_fields(mapping(fields, of_set)).items()}
+                found |= flat_fields(mapping(fields, of_set), f"set.{of_set}.")
+        elif name in ("val", "train") and not part:
+            found |= flat_fields(mapping(value, name), f"{name}.")
         elif name in NESTED and (isinstance(value, Mapping) or name != "confidence"):
             inner = mapping(value, name)
-            inner = flat_fields(inner) if name in ("val", "train") else inner
-            found |= {f"{NESTED[name]}{each}": as_numpy(array, f"{name} {each}") for each, array in inner.items()}
+            found |= {f"{part}{NESTED[name]}{each}": as_numpy(own, f"{name} {each}") for each, own in inner.items()}
         else:
-            found[field_name(name, "score")] = as_numpy(value, name)
+            found[field_name(f"{part}{name}", "score")] = as_numpy(value, name)
     return found
 
 

@@ -13,10 +13,23 @@ from benchmark.base.limits import shown
 from benchmark.base.units import counted
 from benchmark.imports.fields import ImportedRun
 from benchmark.measure.evaluate import predicted_classes
+from benchmark.measure.parts import PART, SetMeasures
 from benchmark.measure.prediction import Evidence
 
 LABELS_SHOWN = 3
 ANOTHER_TASK = "name another task with --task NAME"
+
+
+@dataclass(frozen=True)
+class SetContent:
+    """What an evaluation set is, and the names of its parts by number."""
+
+    kind: str
+    parts: tuple[str, ...]
+
+    @staticmethod
+    def of(measured: SetMeasures) -> "SetContent":
+        return SetContent(measured.kind, measured.stored)
 
 
 @dataclass(frozen=True)
@@ -29,11 +42,20 @@ class Samples:
     ids: NDArray[Any] | None
     num_classes: int
     """0 where it is not known."""
+    of_set: SetContent | None = None
+    """None for test samples, and for sets of which the parts are not known."""
+    part: NDArray[np.int16] | None = None
+    """The number of the part of each, where there are parts."""
+
+    @property
+    def part_names(self) -> NDArray[np.str_] | None:
+        return None if self.of_set is None or self.part is None else np.array(self.of_set.parts)[self.part]
 
 
-def samples_of(evidence: Evidence, where: str) -> Samples:
+def samples_of(evidence: Evidence, where: str, of_set: SetContent | None = None) -> Samples:
     classes = evidence.prediction.logits.shape[1]
-    return Samples(where, evidence.num_samples, evidence.labels, evidence.ids, classes)
+    part = evidence.groups.get(PART) if of_set and of_set.parts else None
+    return Samples(where, evidence.num_samples, evidence.labels, evidence.ids, classes, of_set, part)
 
 
 def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
@@ -42,6 +64,7 @@ def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
     They are matched by ids where both have them, else row by row.
     """
     both = f"{samples.where} and {first.where}"
+    check_kinds(samples.of_set, first.of_set, both)
     if samples.count != first.count:
         got = f"got {samples.count:,} and {first.count:,}"
         raise UserError(f"{both}: expected the same samples, {got}; {ANOTHER_TASK}")
@@ -53,10 +76,27 @@ def order_like(samples: Samples, first: Samples) -> NDArray[np.int64] | None:
         raise UserError(f"{both}: {lacking} has a loss and no labels, the other has labels; {ANOTHER_TASK}")
     order = None if samples.ids is None or first.ids is None else matched(samples.ids, first.ids, both)
     labels = samples.labels[order] if order is not None and len(samples.labels) else samples.labels
+    check_parts_of_set(samples, first, order, both)
     if (labels != first.labels).any():
         by_ids = samples.ids is not None and first.ids is not None
         raise UserError(f"{both}: {differing_labels(labels, first, by_ids=by_ids)}")
     return order
+
+
+def check_kinds(own: SetContent | None, known: SetContent | None, both: str) -> None:
+    if own and known and own.kind != known.kind:
+        raise UserError(f"{both}: expected sets of one kind, got {own.kind} and {known.kind}; give one another name")
+
+
+def check_parts_of_set(samples: Samples, first: Samples, order: NDArray[np.int64] | None, both: str) -> None:
+    """Refuse samples of a set that belong to other parts."""
+    ours, theirs = samples.part_names, first.part_names
+    if ours is None or theirs is None:
+        return
+    ours = ours if order is None else ours[order]
+    if (wrong := np.flatnonzero(ours != theirs)).size:
+        got = f"got {ours[wrong[0]]} and {theirs[wrong[0]]} in row {wrong[0]}"
+        raise UserError(f"{both}: expected the same parts in the same rows, {got}; sort them, or bring `ids` in both")
 
 
 def matched(ids: NDArray[Any], first: NDArray[Any], both: str) -> NDArray[np.int64] | None:

@@ -84,6 +84,8 @@ def part_arrays(evidence: Evidence) -> dict[str, NDArray[Any]]:
         fields["log_probabilities" if evidence.given == "log_probabilities" else "logits"] = prediction.logits
     arrays = {name: array for name, array in fields.items() if array is not None}
     for name, array in prediction.aux.items():
+        if evidence.has_logits and name.removeprefix(CONFIDENCE) in POST_HOC:
+            continue  # stored beside the logits of an imported set; `score` computes it
         arrays[name if name.startswith(CONFIDENCE) else f"output.{name}"] = array
     return arrays | {f"group.{name}": array for name, array in evidence.groups.items()}
 

@@ -22,7 +22,7 @@ from benchmark.library.results import Results, load_results
 from benchmark.library.settings import asked_settings
 from benchmark.library.tables import Tables, files_remark, write_results
 from benchmark.library.training import Request, Trained, plan, suite_maker, train
-from benchmark.store.manifest import Manifest, with_earlier
+from benchmark.store.manifest import Manifest, check_owners, with_earlier
 from benchmark.store.store import Store
 
 DEFAULT_TASKS = ("digits", "gaussians")
@@ -63,6 +63,7 @@ def request_tasks(options: RunOptions, store: Store, ahead: PlanningOptions | No
 def request_of(suites: Sequence[Suite], methods: Methods, store: Store) -> Request:
     """Return the request for some suites, which ends with their tables."""
     manifests = [manifest_of(suite) for suite in suites]
+    check_owners([*(before for each in manifests if (before := manifest_before(each, store))), *manifests])
 
     def remark(paths: Sequence[Path], report: str) -> str:
         records = f"{store.root}/<task>/<method>/<job>/seed-<n>/"
@@ -78,11 +79,15 @@ def request_of(suites: Sequence[Suite], methods: Methods, store: Store) -> Reque
 def manifests_noted(manifests: Sequence[Manifest], store: Store) -> Iterator[None]:
     """Write manifests in the place of those before, whose runs they keep in mind."""
     for manifest in manifests:
-        before = None
-        with suppress(Damaged):
-            before = store.read_manifest(store.root / "manifests" / f"{manifest.name}.json")
-        store.write_manifest(with_earlier(manifest, before))
+        store.write_manifest(with_earlier(manifest, manifest_before(manifest, store)))
     yield
+
+
+def manifest_before(manifest: Manifest, store: Store) -> Manifest | None:
+    """Return the manifest of the same name that an earlier command wrote, if it is there and whole."""
+    with suppress(Damaged):
+        return store.read_manifest(store.root / "manifests" / f"{manifest.name}.json")
+    return None
 
 
 def run(

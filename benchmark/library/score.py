@@ -17,7 +17,7 @@ from benchmark.config.task import RESERVED
 from benchmark.imports.checks import Allowed
 from benchmark.imports.find import Reading
 from benchmark.imports.intake import CheckedRun, Intake
-from benchmark.imports.keep import Place, extended
+from benchmark.imports.keep import COVERAGES, Place, extended
 from benchmark.imports.listing import Listing, runs_of_files
 from benchmark.imports.objects import Told, estimator_fields, runs_of_objects
 from benchmark.library.options import ScoreOptions
@@ -86,13 +86,14 @@ class Scored:
 
     def __str__(self) -> str:
         """Return a table of the usual measures, as fractions."""
-        rows = []
+        rows, has_sets = [], len({record.task for record in self.records}) > 1
         for record in self.records:
             for score in record.measures.scores:
                 values = dict(measured(record, score, SHOWN_COVERAGES))
-                rows.append([record.label, record.seed, score, *(values.get(name) for name in SHOWN)])
-        known = [i for i in range(3 + len(SHOWN)) if any(row[i] is not None for row in rows)]
-        heading = ["method", "seed", "score", *SHOWN]
+                task = record.task if has_sets else None
+                rows.append([task, record.label, record.seed, score, *(values.get(name) for name in SHOWN)])
+        heading = ["task", "method", "seed", "score", *SHOWN]
+        known = [i for i in range(len(heading)) if any(row[i] is not None for row in rows)]
         return str(tabulate([[row[i] for i in known] for row in rows], [heading[i] for i in known], floatfmt=".4f"))
 
     __repr__ = __str__
@@ -132,7 +133,8 @@ def store_runs(listing: Listing, options: ScoreOptions) -> Scored:
         manifests = {manifest.task: manifest for manifest in store.manifests()}
         task = task_name(options.task or listing.task, [name for name, each in manifests.items() if not each.set_of])
         allowed = Allowed(options.normalise, options.allow_ties)
-        intake = Intake(task, allowed, store, options.replace, manifests)
+        rows = options.coverages or (manifests[task].coverages if task in manifests else COVERAGES)
+        intake = Intake(task, allowed, store, options.replace, manifests, coverages=rows)
         checked = intake.check(listing.runs, progress("checked", options))
         paired = listing.paired if options.paired is None else options.paired
         new = [

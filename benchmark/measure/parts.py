@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 
 from benchmark.measure.measures import Curve
 
+KINDS = ("corruptions", "shift", "new", "humans", "groups")
+"""Kinds of evaluation sets."""
+SHARE = 0.5
+"""new: the share of the new images among all that are judged together, where nothing else is said."""
 CLEAN = "clean"
 """The part that is the test images of the task, as they are."""
 PART = "part"

@@ -5,15 +5,16 @@ at; only groups of the test images are compared at thresholds of these images th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmark.base.rows import choose_rows
 from benchmark.measure import metrics
-from benchmark.measure.evaluate import Ranking
+from benchmark.measure.evaluate import Ranking, predicted_classes
 from benchmark.measure.parts import CLEAN, PART, Kept, PartMeasures, SetMeasures
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Floats, Prediction
 
@@ -44,9 +45,9 @@ class Judged:
     def of(self, rows: Rows | NDArray[np.int64]) -> "Judged":
         return Judged(self.confidence[rows], self.loss[rows])
 
-    def times(self, count: int) -> "Judged":
-        """Return so many copies of each image."""
-        return Judged(np.repeat(self.confidence, count), np.repeat(self.loss, count))
+    def repeated(self, count: int) -> "Judged":
+        """Return so many images: each as often as the others, or once more where that does not come out even."""
+        return self.of(np.arange(count) * len(self.loss) // count)
 
     def and_also(self, others: Sequence["Judged"]) -> "Judged":
         parts = [self, *others]
@@ -68,11 +69,11 @@ def without_logits(evidence: Evidence, confidences: Mapping[str, Array], new_cla
 
     `new_class` is the label that all images of a new class get.
     """
-    predicted = smallest(evidence.prediction.logits.argmax(axis=1))
-    labels = smallest(evidence.labels if new_class is None else np.full(len(predicted), new_class))
+    predicted = None if evidence.loss is not None else smallest(predicted_classes(evidence))
+    labels = smallest(evidence.labels if new_class is None else np.full(evidence.num_samples, new_class))
     aux: dict[str, Floats] = {f"{CONFIDENCE}{name}": np.asarray(each, np.float64) for name, each in confidences.items()}
-    nothing = np.zeros((len(predicted), 0), np.float32)
-    return Evidence(Prediction(nothing, aux=aux), labels, evidence.posterior, evidence.ids, predicted=predicted)
+    known = Prediction(np.zeros((evidence.num_samples, 0), np.float32), aux=aux)
+    return Evidence(known, labels, evidence.posterior, evidence.ids, predicted=predicted, loss=evidence.loss)
 
 
 def smallest(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -103,8 +104,15 @@ def rows_of(pool: Evidence, rows: NDArray[np.int64]) -> Evidence:
 
 def at_share(known: int, new: int, share: float) -> tuple[int, int]:
     """Return how many of the known and of the new images are taken, such that the new ones are that share of all."""
-    most_new = min(new, int(known * share / (1 - share)))
-    return max(1, min(known, round(most_new * (1 - share) / share))), max(1, most_new)
+    of_new = max(1, min(new, int(known * share / (1 - share) + 1e-9)))
+    return max(1, min(known, round(of_new * (1 - share) / share))), of_new
+
+
+def with_new(clean: Evidence, new: Evidence, share: float) -> tuple[Evidence, tuple[StoredPart, ...]]:
+    """Return test images together with images of new classes, which are that share of all, and both as parts."""
+    counts = at_share(clean.num_samples, new.num_samples, share)
+    chosen = [rows_of(each, choose_rows(each.num_samples, n)) for each, n in zip((clean, new), counts, strict=True)]
+    return joined(chosen), (StoredPart(CLEAN), StoredPart(NEW))
 
 
 def thresholds_for(confidence: Array, coverages: Sequence[float]) -> dict[str, float]:
@@ -173,11 +181,12 @@ def of_shift(
         levels.append(level)
         found[f"severity {severity}"] = measured(level, StoredPart("", severity=severity))
     for i, part in enumerate(stored):
-        if part.name != SHIFTED:
+        if part.name not in (*found, SHIFTED):
             found[part.name] = measured(images.of(number == i), part, curve=False)
     found[SHIFTED] = measured(images, StoredPart(SHIFTED))
-    copies = max(1, round(len(images.loss) / max(1, len(levels)) / len(own.loss))) if levels else 1
-    found[TOGETHER] = measured(own.times(copies).and_also([images]), StoredPart(TOGETHER))
+    largest = max(len(level.loss) for level in (own, *levels))
+    evened = [level.repeated(largest) for level in (own, *levels)] if levels else [own, images]
+    found[TOGETHER] = measured(evened[0].and_also(evened[1:]), StoredPart(TOGETHER))
     return found
 
 
@@ -213,11 +222,18 @@ def of_groups(pool: Evidence, coverages: Sequence[float], score: str) -> dict[st
             name = f"{column} = {value}"
             kept = weighed(images, weights, rows)
             found[name] = part_measures(images.of(rows), kept, StoredPart(name, column))
-    classes = [pool.labels == label for label in np.unique(pool.labels)]
-    by_class = [weighed(images, weights, rows) for rows in classes]
-    balanced = {c: mean_kept([kept[c] for kept in by_class]) for c in weights}
-    found[BALANCED] = part_measures(images, balanced, StoredPart(BALANCED))
+    if len(pool.labels):
+        found[BALANCED] = balanced(images, weights, pool.labels)
     return found
+
+
+def balanced(images: Judged, weights: Mapping[str, Array], labels: NDArray[np.int64]) -> PartMeasures:
+    """Return the means over classes of coverage, risk and error; what ranks is that of all images."""
+    classes = [labels == label for label in np.unique(labels)]
+    by_class = [weighed(images, weights, rows) for rows in classes]
+    kept = {c: mean_kept([of_class[c] for of_class in by_class]) for c in weights}
+    error = float(np.mean([images.loss[rows].mean() for rows in classes]))
+    return replace(part_measures(images, kept, StoredPart(BALANCED)), error=error)
 
 
 def weighed(images: Judged, weights: Mapping[str, Array], rows: Rows | slice) -> dict[str, Kept]:
@@ -251,10 +267,11 @@ def measure_set(
 ) -> SetMeasures:
     """Return what is measured of a set beside the measures of all its images together.
 
-    `pool` are these, `clean` the test images of the task; both have confidences and no logits. `thresholds` are by
-    score, for coverages in per cent.
+    `pool` are these, `clean` the test images of the task; of both, the confidences that are stored beside the
+    predictions are read. `thresholds` are by score, for coverages in per cent.
     """
-    scores = [name.removeprefix(CONFIDENCE) for name in pool.prediction.aux if name.startswith(CONFIDENCE)]
+    stored_scores = [name for name in pool.prediction.aux if name.startswith(CONFIDENCE)]
+    scores = [name.removeprefix(CONFIDENCE) for name in stored_scores if name in clean.prediction.aux]
     parts: dict[str, dict[str, PartMeasures]] = {}
     for score in scores:
         if kind in FORMULAS:
@@ -265,4 +282,5 @@ def measure_set(
             own = judged(clean, score)
             parts[score] = {CLEAN: part_measures(own, {}, StoredPart(CLEAN), curve=True)}
     names = tuple(part.name for part in stored)
-    return SetMeasures(kind, parts, names, thresholds, no_thresholds if kind in FORMULAS else "")
+    carried = (thresholds, no_thresholds) if kind in FORMULAS else ({}, "")
+    return SetMeasures(kind, parts, names, *carried)

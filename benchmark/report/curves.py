@@ -29,7 +29,7 @@ class Curve:
         risks = list(self.values[step].values())
         return min(risks), sum(risks) / len(risks), max(risks)
 
-    def steps(self, first: int, last: int) -> list[int]:
+    def steps(self, first: float, last: float) -> list[int]:
         return [step for step in self.values if first <= step <= last]
 
 

@@ -1,6 +1,6 @@
 """Draw the risk–coverage plot as static SVG, whole and at the table's coverages; the script adds hover and legend."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -10,9 +10,6 @@ from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column
 from benchmark.tables.looks import DASHES, PALETTE, column_look
 
-WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 50, 20, 34, 48
-INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 LINE = 1.7
 """Width of a line, as in the style sheet."""
 ORACLE_DASH = "5 4"
@@ -20,28 +17,54 @@ NOISY = 10
 """Below this step of coverage a single error can be higher than the rest of the plot: it does not set the height."""
 FEW = 6
 """Up to this many lines all bands are shown; else only those of the reference and of the line pointed at."""
-
+NOTHING = Markup()
 MARGIN = 6
 BAND_STEP = 2
-"""Bands have points only at whole per cents of coverage, which halves their bytes."""
+"""Bands of long lines have points only at every second place, which halves their bytes."""
+LONG = 20
 LEGEND = 16
 """The most names that fit beside the plot; more stand below it."""
 
 
 @dataclass(frozen=True)
+class Frame:
+    """The size of a plot, and the room around its axes."""
+
+    width: int
+    height: int
+    left: int = 50
+    right: int = 20
+    top: int = 34
+    bottom: int = 48
+
+    @property
+    def inner_width(self) -> int:
+        return self.width - self.left - self.right
+
+    @property
+    def inner_height(self) -> int:
+        return self.height - self.top - self.bottom
+
+
+WHOLE = Frame(640, 400)
+
+
+@dataclass(frozen=True)
 class View:
-    """A part of the plot: its range in steps of coverage, and its highest risk in per cent."""
+    """A part of the plot: its range in steps of coverage, and its highest and lowest risk in per cent."""
 
     name: str
-    first: int
-    last: int
+    first: float
+    last: float
     top: float
+    frame: Frame = WHOLE
+    low: float = 0.0
 
     def x(self, step: float) -> float:
-        return round((step - self.first) / (self.last - self.first) * INNER_WIDTH, 1)
+        return round((step - self.first) / (self.last - self.first) * self.frame.inner_width, 1)
 
     def y(self, risk: float) -> float:
-        return round((1 - risk / self.top) * INNER_HEIGHT, 1)
+        return round((self.top - risk) / (self.top - self.low) * self.frame.inner_height, 1)
 
 
 def plot_section(manifest: Manifest, columns: Sequence[Column]) -> Markup:
@@ -82,38 +105,51 @@ def zoom_buttons(views: Sequence[View]) -> Markup:
 
 
 def plot_svg(view: View, curves: Sequence[Curve], title: str) -> Markup:
+    """Draw a view of the risk–coverage curves."""
+    lines = [curve_svg(curve, index, view) for index, curve in enumerate(curves)]
+    marks = {2 * coverage: f"{coverage:g}" for coverage in ticks(view.first / 2, view.last / 2)}
+    axes = [*x_axis(view, marks, "coverage (%)"), *y_axis(view, "selective risk (%)")]
+    label = f"Selective risk by coverage on {title}, {view.first / 2:g} to {view.last / 2:g} %"
+    return view_html(view, axes, lines, label, many=len(curves) > FEW)
+
+
+def view_html(
+    view: View, axes: Sequence[Markup], lines: Sequence[Markup], label: str, *, many: bool, data: Markup = NOTHING
+) -> Markup:
     """Draw a view. A nested svg cuts off what is above the axes; its margin keeps points at the other edges whole."""
-    width, height = INNER_WIDTH + 2 * MARGIN, INNER_HEIGHT + MARGIN
+    frame = view.frame
+    width, height = frame.inner_width + 2 * MARGIN, frame.inner_height + MARGIN
+    place = {"x": frame.left - MARGIN, "y": frame.top, "width": width, "height": height}
     box = f"{-MARGIN} 0 {width} {height}"
-    class_ = "lines" if len(curves) <= FEW else "lines many"
-    lines = (curve_svg(curve, index, view) for index, curve in enumerate(curves))
-    inner = tag("svg", lines, x=LEFT - MARGIN, y=TOP, width=width, height=height, viewBox=box, class_=class_)
-    axes = tag("g", x_axis(view), y_axis(view), class_="axes")
+    inner = tag("svg", lines, **place, viewBox=box, class_="lines many" if many else "lines")
     cross = tag("line", class_="cross", visibility="hidden")
     spot = tag("circle", class_="spot", r=5, visibility="hidden")
-    label = f"Selective risk by coverage on {title}, {view.first / 2:g} to {view.last / 2:g} %"
-    svg = tag("svg", axes, inner, cross, spot, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
+    parts = (tag("g", axes, class_="axes"), inner, cross, spot)
+    svg = tag("svg", *parts, viewBox=f"0 0 {frame.width} {frame.height}", role="img", aria_label=label)
     tip = tag("output", class_="tip", hidden=True, aria_live="polite")
-    shown = f"{view.first} {view.last} {view.top:.6g}"
-    frame = f"{LEFT} {TOP} {INNER_WIDTH} {INNER_HEIGHT}"
-    return tag("div", svg, tip, class_="view", data_view=view.name, data_range=shown, data_frame=frame)
+    shown = f"{view.first} {view.last} {view.top:.6g} {view.low:.6g}"
+    inside = f"{frame.left} {frame.top} {frame.inner_width} {frame.inner_height}"
+    return tag("div", svg, tip, data, class_="view", data_view=view.name, data_range=shown, data_frame=inside)
 
 
-def x_axis(view: View) -> Iterator[Markup]:
-    bottom = HEIGHT - BOTTOM
-    for coverage in ticks(view.first / 2, view.last / 2):
-        x = LEFT + view.x(2 * coverage)
-        yield tag("line", x1=x, x2=x, y1=TOP, y2=bottom)
-        yield tag("text", f"{coverage:g}", x=x, y=bottom + 18, text_anchor="middle")
-    yield tag("text", "coverage (%)", x=LEFT + INNER_WIDTH / 2, y=HEIGHT - 6, text_anchor="middle")
+def x_axis(view: View, marks: Mapping[float, str], label: str) -> Iterator[Markup]:
+    """Yield a line and a text for each mark, which are by step."""
+    frame = view.frame
+    bottom = frame.height - frame.bottom
+    for step, text in marks.items():
+        x = frame.left + view.x(step)
+        yield tag("line", x1=x, x2=x, y1=frame.top, y2=bottom)
+        yield tag("text", text, x=x, y=bottom + 18, text_anchor="middle")
+    yield tag("text", label, x=frame.left + frame.inner_width / 2, y=frame.height - 6, text_anchor="middle")
 
 
-def y_axis(view: View) -> Iterator[Markup]:
-    for risk in ticks(0, view.top):
-        y = TOP + view.y(risk)
-        yield tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
-        yield tag("text", f"{risk:g}", x=LEFT - 8, y=y + 4, text_anchor="end")
-    yield tag("text", "selective risk (%)", x=4, y=18)
+def y_axis(view: View, label: str) -> Iterator[Markup]:
+    frame = view.frame
+    for value in ticks(view.low, view.top):
+        y = frame.top + view.y(value)
+        yield tag("line", x1=frame.left, x2=frame.width - frame.right, y1=y, y2=y)
+        yield tag("text", f"{value:g}", x=frame.left - 8, y=y + 4, text_anchor="end")
+    yield tag("text", label, x=4, y=frame.top - 16)
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -125,20 +161,22 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def curve_svg(curve: Curve, index: int, view: View) -> Markup:
-    parts = points_svg(curve, view) if curve.column.parts else line_svg(curve, view)
+    parts = points_svg(curve, view) if curve.column.parts else line_svg(curve, view, dash_of(curve))
     return tag("g", parts, class_=line_class(curve), data_line=index)
 
 
-def line_svg(curve: Curve, view: View) -> Iterator[Markup]:
-    low, mean, high = zip(*(curve.band(step) for step in range(view.first, view.last + 1)), strict=True)
+def line_svg(curve: Curve, view: View, dashes: str | None) -> Iterator[Markup]:
+    steps = curve.steps(view.first, view.last)
+    low, mean, high = zip(*map(curve.band, steps), strict=True)
     if low != high:
-        there, back = (path_points(risks, view)[::BAND_STEP] for risks in (high, low))
+        every = BAND_STEP if len(steps) > LONG else 1
+        there, back = (path_points(steps, risks, view)[::every] for risks in (high, low))
         yield tag("path", class_="band", d=f"M{'L'.join(there)}L{'L'.join(reversed(back))}Z")
-    yield tag("path", class_="mean", d=f"M{'L'.join(path_points(mean, view))}", stroke_dasharray=dash_of(curve))
+    yield tag("path", class_="mean", d=f"M{'L'.join(path_points(steps, mean, view))}", stroke_dasharray=dashes)
 
 
-def path_points(risks: Sequence[float], view: View) -> list[str]:
-    return [f"{view.x(view.first + i):g} {view.y(risk):g}" for i, risk in enumerate(risks)]
+def path_points(steps: Sequence[int], risks: Sequence[float], view: View) -> list[str]:
+    return [f"{view.x(step):g} {view.y(risk):g}" for step, risk in zip(steps, risks, strict=True)]
 
 
 def points_svg(curve: Curve, view: View) -> Iterator[Markup]:

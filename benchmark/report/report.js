@@ -87,20 +87,20 @@
       (step) => step >= first && step <= last,
     );
   const meanOf = (pairs) => pairs.reduce((sum, [, value]) => sum + value, 0) / pairs.length;
-  const describe = (line, step) => {
+  const describe = (line, step, places) => {
     const pairs = valuesAt(line, step);
     const mean = meanOf(pairs);
     const std = Math.sqrt(meanOf(pairs.map(([seed, value]) => [seed, (value - mean) ** 2])));
     const named = pairs.filter(([seed]) => seed !== "").map(([seed, value]) => `${seed}: ${value.toFixed(2)}`);
     return [
       make("strong", {}, line.name),
-      make("span", {}, `coverage ${step / 2} %: ${mean.toFixed(2)}${pairs.length > 1 ? ` ± ${std.toFixed(2)}` : ""}`),
+      make("span", {}, `${places ? places[step] : `coverage ${step / 2} %`}: ${mean.toFixed(2)}${pairs.length > 1 ? ` ± ${std.toFixed(2)}` : ""}`),
       ...(named.length ? [make("small", {}, `by seed ${named.join(", ")}`)] : []),
     ];
   };
 
+  /* A plot has data of its own, or each of its views has, whose lines name their entry of the legend. */
   const plot = (root) => {
-    const { lines } = data(root);
     const hidden = new Set();
     const groups = (index) => all(`.lines > [data-line="${index}"]`, root);
     const buttons = all(".legend button", root);
@@ -122,7 +122,7 @@
     const every = make("button", { type: "button", className: "every" }, "Hide all");
     every.addEventListener("click", () => {
       const visible = hidden.size > 0;
-      lines.forEach((_, index) => show(index, visible));
+      buttons.forEach((_, index) => show(index, visible));
     });
     root.querySelector(".legend").append(make("li", {}, every));
 
@@ -133,18 +133,21 @@
     };
     zooms.forEach((button) => button.addEventListener("click", () => zoom(button.dataset.view)));
     if (zooms.length) zoom(zooms[0].dataset.view);
-    all(".view", root).forEach((view) => hover(view, lines, hidden, highlight));
+    all(".view[data-range]", root).forEach((view) => {
+      hover(view, data(view.querySelector("script.data") ? view : root), hidden, highlight);
+    });
   };
 
-  const hover = (view, lines, hidden, highlight) => {
+  const hover = (view, { lines, places }, hidden, highlight) => {
+    const entryOf = (index) => lines[index].entry ?? index;
     const [svg, tip] = [view.querySelector("svg"), view.querySelector(".tip")];
     const [cross, spot] = [view.querySelector(".cross"), view.querySelector(".spot")];
-    const [first, last, top] = view.dataset.range.split(" ").map(Number);
+    const [first, last, top, low] = view.dataset.range.split(" ").map(Number);
     const [left, above, width, height] = view.dataset.frame.split(" ").map(Number);
     const x = (step) => left + ((step - first) / (last - first)) * width;
-    const y = (risk) => above + (1 - risk / top) * height;
+    const y = (risk) => above + ((top - risk) / (top - low)) * height;
     const steps = lines.map((line) => stepsOf(line, first, last));
-    const usable = () => lines.map((_, index) => index).filter((index) => !hidden.has(index) && steps[index].length);
+    const usable = () => lines.map((_, index) => index).filter((index) => !hidden.has(entryOf(index)) && steps[index].length);
     const nearestStep = (index, wanted) =>
       steps[index].reduce((best, step) => (Math.abs(step - wanted) < Math.abs(best - wanted) ? step : best));
     let at = null;
@@ -161,8 +164,8 @@
       const place = { x1: px, x2: px, y1: above, y2: above + height, visibility: "visible" };
       Object.entries(place).forEach(([key, value]) => cross.setAttribute(key, value));
       Object.entries({ cx: px, cy: py, visibility: "visible" }).forEach(([key, value]) => spot.setAttribute(key, value));
-      highlight(index);
-      tip.replaceChildren(...describe(lines[index], step));
+      highlight(entryOf(index));
+      tip.replaceChildren(...describe(lines[index], step, places));
       tip.hidden = false;
       const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
       const right = px * scale + 20;

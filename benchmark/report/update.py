@@ -55,7 +55,7 @@ def update_report(
 ) -> Path:
     """Write the page of the whole results folder and return its path. Equal records give equal bytes."""
     parts, known = [], made or {}
-    named = [("task", manifest) for manifest in store.manifests()]
+    named = [("task", manifest) for manifest in sorted(store.manifests(), key=beside_task)]
     named += [("paper", manifest) for manifest in store.paper_manifests()]
     for kind, manifest in named:
         key = (kind, manifest.name)
@@ -63,6 +63,11 @@ def update_report(
     path = (folder or store.root) / name
     write_if_changed(path, build_page([part for part in parts if part is not None]).encode())
     return path
+
+
+def beside_task(manifest: Manifest) -> tuple[str, str]:
+    """Return what parts are ordered by: evaluation sets stand behind their task."""
+    return (manifest.set_of, manifest.name) if manifest.set_of else (manifest.name, "")
 
 
 def try_report(store: Store, makers: Makers, made: Parts, folder: Path | None = None) -> str:

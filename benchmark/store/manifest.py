@@ -234,6 +234,19 @@ def with_earlier(manifest: Manifest, before: Manifest | None) -> Manifest:
     return replace(manifest, earlier=tuple(kept))
 
 
+def check_owners(manifests: Iterable[Manifest]) -> None:
+    """Raise UserError where results of a task and of an evaluation set, or of two sets, would lie in one folder."""
+    owners: dict[str, str] = {}
+    for each in manifests:
+        if owners.setdefault(each.name, each.set_of) != each.set_of:
+            both = " and ".join(owner_text(each.name, task) for task in (owners[each.name], each.set_of))
+            raise UserError(f"results called '{each.name}' would be those of {both}; give the set another name")
+
+
+def owner_text(name: str, set_of: str) -> str:
+    return f"the evaluation set '{name.removeprefix(f'{set_of}-')}' of '{set_of}'" if set_of else f"the task '{name}'"
+
+
 def with_every_run(manifest: Manifest, published: Iterable[Manifest] = ()) -> Manifest:
     """Return the manifest with every run of its task that any command asked for: all seeds, and all labels.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.commands.bad_sets import SET_CASES, write_sets
 from tests.conftest import TINY, run_all
 from tests.image_sets import (
     WNIDS,
@@ -142,7 +143,7 @@ def write(tmp_path: Path) -> dict[str, Path]:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"\xff\xfe\x00") if text is None else path.write_text(text)
-    return {name: tmp_path / name for name in texts}
+    return {name: tmp_path / name for name in texts} | write_sets(tmp_path)
 
 
 def write_arrays(folder: Path) -> None:
@@ -397,6 +398,7 @@ CASES = [
     (["--set", "data.source=DIGITS"], "did you mean 'digits'"),
     (["--dry-run", "--set", "data.image_size=32"], "is 8×8"),
     (["--datasets", "cifar10", "--dry-run", "--set", "data.image_size=64"], "is 32×32"),
+    *SET_CASES,
 ]
 
 

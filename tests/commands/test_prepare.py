@@ -132,7 +132,7 @@ def test_the_budget_reaches_the_jobs(
         return place(splits, device, budget)
 
     monkeypatch.setattr(dataset, "place_on_device", note_budget)
-    monkeypatch.setattr("benchmark.train.run_job.data_budget", lambda device, jobs: 125)
+    monkeypatch.setattr("benchmark.train.finish.data_budget", lambda device, jobs: 125)
     flags = ["--data-budget", given] if given else []
     assert run_here("--datasets", tiny, "--results", tmp_path, "--seeds", 1, "--methods", "sr", *flags).returncode == 0
     assert budgets == [expected]

@@ -89,6 +89,10 @@ def test_the_script_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     names: dict[str, Any] = {
         "y": y,
         "z": logits(),
+        "z_fog": logits(1, 1.0),
+        "z_new": logits(2, 0.0),
+        "severity": y % 2 + 3,
+        "val": {"labels": y, "logits": logits(5)},
         "forest": RandomForestClassifier(5, random_state=0).fit(X[:200] % 4, truth[:200] % 4),
         "X_test": X[:120] % 4,
         "y_test": y,

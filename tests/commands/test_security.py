@@ -181,7 +181,9 @@ def test_who_runs_a_users_file_says_so() -> None:
     from benchmark.cli import make_parser
 
     _, by_name = make_parser("")
-    with_plugins = ("run", "factorial", "prepare", "list", "tables", "figures", "measure", "explain", "diff", "tune")
+    with_plugins = (
+        *("run", "factorial", "evaluate", "prepare", "list", "tables", "figures", "measure", "explain", "diff", "tune"),
+    )
     for command in with_plugins:
         assert "--plugin" in by_name[command].format_help()
         assert "the file is executed" in " ".join(by_name[command].format_help().split())

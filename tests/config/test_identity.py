@@ -11,10 +11,11 @@ from typing import Any, get_type_hints
 import pytest
 
 from benchmark.config import recipe
+from benchmark.config.evaluation import EvaluationConfig
 from benchmark.config.load import load_task
 from benchmark.config.task import TaskConfig
 from benchmark.jobs import job as job_module
-from benchmark.jobs.job import Job
+from benchmark.jobs.job import Evaluated, Job
 from methods import Registry
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
@@ -29,7 +30,10 @@ IDENTIFIED = {
     "ScheduleConfig": "name factor every cycles hold_from hold_rate",
     "AveragingConfig": "name start rate decay ramp",
     "MixingConfig": "name alpha weight reduction",
-    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts outliers_sha256 trunk",
+    "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts outliers_sha256 evaluates"
+    " trunk",
+    "Evaluated": "config sha256",
+    "EvaluationConfig": "kind share",
 }
 """Fields that can change a result, by class: another value gives another id."""
 NOT_IDENTIFIED = {
@@ -38,6 +42,8 @@ NOT_IDENTIFIED = {
     "BoundConfig": "alpha beta rho rho_prime abstention_cost delta threshold",
     "ResourcesConfig": "cpus gpus memory_gb",
     "Job": " ".join(job_module.INDIFFERENT),
+    "Evaluated": "name num_images",
+    "EvaluationConfig": "name images file kinds severities columns",
 }
 """Fields that cannot: any value leaves the id as it is."""
 WHAT_TO_DO = (
@@ -46,7 +52,8 @@ WHAT_TO_DO = (
     "(a field of a task), or of benchmark/jobs/job.py (of a job), or declare it with schema.unidentified, and enter it "
     "in NOT_IDENTIFIED"
 )
-JOB = Job(load_task("digits"), "some_method", {"weight": 1.0}, "images", None, seed=0)
+EVALUATED = Evaluated("foggy", EvaluationConfig("corruptions"), "set")
+JOB = Job(load_task("digits"), "some_method", {"weight": 1.0}, "images", None, seed=0, evaluates=EVALUATED)
 
 
 def configs(config: type) -> Iterator[type]:
@@ -57,7 +64,7 @@ def configs(config: type) -> Iterator[type]:
             yield from configs(hint)  # type: ignore[arg-type]
 
 
-CONFIGS = [*configs(TaskConfig), Job]
+CONFIGS = [*configs(TaskConfig), Job, Evaluated, EvaluationConfig]
 
 
 def changed(config: Any, name: str, value: Any) -> Any:
@@ -72,8 +79,14 @@ def job_with(owner: type, name: str) -> Job:
     """The job with another value of one field, of its own or of the config in it that is an `owner`."""
     odd = "another value"
     if owner is Job:
-        values = {"task": replace(JOB.task, epochs=7), "needs": (replace(JOB, seed=1),), "trunk": replace(JOB, seed=1)}
+        other = replace(JOB, seed=1)
+        values = {"task": replace(JOB.task, epochs=7), "needs": (other,), "trunk": other, "evaluates": None}
         return changed(JOB, name, values.get(name, odd))  # type: ignore[no-any-return]
+    if owner is Evaluated:
+        value = EvaluationConfig("new") if name == "config" else odd
+        return changed(JOB, "evaluates", changed(EVALUATED, name, value))  # type: ignore[no-any-return]
+    if owner is EvaluationConfig:
+        return changed(JOB, "evaluates", changed(EVALUATED, "config", changed(EVALUATED.config, name, odd)))  # type: ignore[no-any-return]
     if owner is TaskConfig:
         return changed(JOB, "task", changed(JOB.task, name, odd))  # type: ignore[no-any-return]
     (table,) = (field for field, hint in get_type_hints(TaskConfig).items() if hint is owner)

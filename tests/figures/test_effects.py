@@ -55,6 +55,16 @@ def test_marks_are_the_effects(tmp_path: Path) -> None:
     assert [text.get_text() for text in panels(figure)[0].get_yticklabels()] == ["Plain", "Other", "all methods"]
 
 
+@pytest.mark.parametrize("methods", [("Plain",), ("Plain", "Other")])
+def test_a_row_has_room_for_its_marks(tmp_path: Path, methods: tuple[str, ...]) -> None:
+    """Also that of one method alone: names and numbers around a panel take none of its height."""
+    figure = figure_of(*make(tmp_path, noisy, methods=methods))
+    figure.canvas.draw()
+    for axes in panels(figure):
+        height = axes.get_window_extent().height / figure.dpi
+        assert height / len(axes.get_yticks()) > 0.9 * effects.ROW
+
+
 @pytest.mark.parametrize("seeds", [1, 2, 5])
 def test_of_few_seeds_all_marks_are_open(tmp_path: Path, seeds: int) -> None:
     figure = figure_of(*make(tmp_path, seeds=seeds))

@@ -310,8 +310,9 @@ def test_groups_are_stored(tmp_path: Path) -> None:
     group = np.array(["young", "old"] * (SAMPLES // 2))
     imported(tmp_path / "r", *save(tmp_path, a_0=logit_run(0, **{"group.age": group})))
     store = Store(tmp_path / "r")
-    (folder,) = store.finished()
-    assert np.array_equal(store.read_prediction(folder).groups["age"], group)
+    for folder in store.finished():
+        assert np.array_equal(store.read_prediction(folder).groups["age"], group)
+    assert [folder.parts[0] for folder in store.finished()] == ["predictions", "predictions-groups"]
 
 
 def test_runs_added_later_join_the_table(tmp_path: Path) -> None:

@@ -150,3 +150,17 @@ def test_a_thread_can_call_it(tiny: Path, tmp_path: Path) -> None:
     thread.join()
     assert not caught
     assert (tmp_path / "r" / "tables" / "tiny.md").exists()
+
+
+def test_a_task_and_an_evaluation_set_of_another_do_not_share_a_folder(tiny: Path, tmp_path: Path) -> None:
+    """TASK-SET may be the name of a task, which an earlier command may have trained."""
+    own, other = tiny.with_name("own.toml"), tiny.with_name("own-foggy.toml")
+    own.write_text(tiny.read_text() + '[[evaluate]]\nkind = "corruptions"\nname = "foggy"\nkinds = ["fog"]\n')
+    other.write_text(tiny.read_text())
+    run(other, "sr", 1, tmp_path / "r", set=["epochs=3"], workers=0, quiet=True)
+    before = contents(tmp_path / "r")
+    with pytest.raises(
+        UserError, match="'own-foggy' would be those of the task 'own-foggy' and the evaluation set 'fo"
+    ):
+        run(own, "sr", 1, tmp_path / "r", set=["epochs=3"], workers=0, quiet=True)
+    assert contents(tmp_path / "r") == before

@@ -73,6 +73,7 @@ def test_everything_that_a_run_may_bring(tmp_path: Path) -> None:
     assert [(record.task, list(record.measures.scores)) for record in scored.records] == [
         ("predictions", ["SR", "mc", "abstention"]),
         ("predictions-fog", ["SR"]),
+        ("predictions-groups", ["SR", "mc", "abstention"]),
     ]
     assert scored.results is not None
     assert scored.results.manifests["predictions"].coverages == (100, 90)

@@ -1,10 +1,13 @@
 """Measures of evaluation sets against plain loops over the images."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from benchmark.measure.evaluate import measure
 from benchmark.measure.metrics import aurc, selective_risk
 from benchmark.measure.parts import CLEAN, PART
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
@@ -14,6 +17,7 @@ from benchmark.measure.sets import (
     SHIFTED,
     TOGETHER,
     WITH_NEW,
+    Judged,
     StoredPart,
     at_share,
     joined,
@@ -119,6 +123,47 @@ def test_a_threshold_set_on_the_clean_images_themselves_is_the_clean_table():
         assert at.risk == pytest.approx(float(selective_risk(spread, errors_of(clean), coverage / 100)))
 
 
+def test_a_threshold_carried_to_severity_0_is_a_point_of_the_clean_table(shifted):
+    """Also where confidences tie: a threshold keeps whole blocks of them, whose risk the curve has at their end."""
+    clean, parts = shifted
+    thresholds = {"own": thresholds_for(confidence_of(images(150)), COVERAGES)}
+    found = measured("corruptions", joined(parts), clean, STORED, thresholds)[CLEAN]
+    table = measure(clean, {"own": confidence_of(clean)}).scores["own"]
+    assert found.severity == 0
+    assert (found.risk, found.aurc, found.augrc, found.auroc) == (table.risk, table.aurc, table.augrc, table.auroc)
+    for coverage in COVERAGES:
+        at = found.kept[f"{coverage:g}"]
+        risk = selective_risk(confidence_of(clean), errors_of(clean), at.coverage)
+        assert at.risk == pytest.approx(float(risk), abs=1e-12)
+
+
+def test_each_severity_counts_as_much_however_many_images_it_has():
+    clean, stored = (
+        images(60),
+        [StoredPart("fog-1", "fog", 1), StoredPart("jpeg-1", "jpeg", 1), StoredPart("fog-2", "fog", 2)],
+    )
+    parts = [images(60, 0.5), images(60, 0.5), images(30, 1.0)]
+    found = measured("shift", joined(parts), clean, stored)[TOGETHER]
+    copies = [clean, clean, *parts[:2], *[parts[2]] * 4]
+    assert found.num_images == 360
+    assert found.error == pytest.approx(np.mean([np.mean([*map(errors_of, copies[i : i + 2])]) for i in (0, 2, 4)]))
+    expected = aurc(np.concatenate([*map(confidence_of, copies)]), np.concatenate([*map(errors_of, copies)]))
+    assert found.aurc == pytest.approx(expected, abs=1e-12)
+
+
+def test_images_that_do_not_come_out_even_count_once_more_at_most():
+    rows = Judged(np.arange(7.0), np.zeros(7)).repeated(17).confidence
+    counts = np.bincount(rows.astype(int))
+    assert (len(rows), counts.min(), counts.max()) == (17, 2, 3)
+
+
+def test_shifted_images_without_severities_count_once_each():
+    clean, shift = images(50), images(80, 1.0)
+    found = measured("shift", joined([shift]), clean, [StoredPart(SHIFTED)])[TOGETHER]
+    assert found.num_images == 130
+    assert found.error == pytest.approx((errors_of(clean).sum() + errors_of(shift).sum()) / 130)
+
+
 def test_nothing_is_kept_above_every_confidence():
     clean, shifted = images(50), images(50)
     found = measured("shift", joined([shifted]), clean, [StoredPart(SHIFTED)], {"own": {"10": 1e9}})
@@ -147,7 +192,8 @@ def test_to_accept_an_image_of_a_new_class_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("known", "new", "share"), [(100, 100, 0.5), (100, 1000, 0.5), (1000, 50, 0.5), (900, 100, 0.1)]
+    ("known", "new", "share"),
+    [(100, 100, 0.5), (100, 1000, 0.5), (1000, 50, 0.5), (900, 100, 0.1), (30, 100, 0.7)],
 )
 def test_the_share_of_new_images_is_as_asked(known, new, share):
     taken, of_new = at_share(known, new, share)
@@ -155,6 +201,12 @@ def test_the_share_of_new_images_is_as_asked(known, new, share):
     assert of_new <= new
     assert of_new / (taken + of_new) == pytest.approx(share, abs=0.01)
     assert taken == known or of_new == new
+
+
+def test_the_share_is_as_near_as_whole_images_allow():
+    assert at_share(30, 100, 0.7) == (30, 70), "30·0.7/0.3 is 70, whatever its rounding says"
+    assert at_share(10, 5, 0.01) == (10, 1), "one new image at least, and not one known image beside it"
+    assert at_share(1000, 50, 0.99) == (1, 50)
 
 
 def test_groups_have_the_threshold_of_all_images_and_ties_count_by_their_share():
@@ -188,6 +240,30 @@ def test_groups_have_the_threshold_of_all_images_and_ties_count_by_their_share()
         whole = [found[f"sex = {value}"] for value in "ab"]
         kept = [part.kept[f"{coverage:g}"].coverage * part.num_images for part in whole]
         assert sum(kept) == pytest.approx(count)
+
+
+def test_the_error_of_balanced_classes_is_the_mean_of_their_errors():
+    labels = np.repeat([0, 1], [90, 10])
+    logits = np.eye(2)[np.r_[np.zeros(95, int), np.ones(5, int)]]  # the rare class is wrong half of the time
+    pool = without_logits(Evidence(Prediction(logits), labels), {"own": RANDOM.random(100)})
+    found = measured("groups", pool, pool, ())
+    assert found[CLEAN].error == pytest.approx(0.05)
+    assert found[BALANCED].error == found[BALANCED].kept["100"].risk == pytest.approx(0.25)
+
+
+def test_groups_of_losses_have_no_classes():
+    loss, confidence = RANDOM.random(40), RANDOM.random(40)
+    evidence = Evidence(Prediction(np.zeros((40, 0))), np.zeros(0, np.int64), loss=loss)
+    pool = replace(without_logits(evidence, {"own": confidence}), groups={"ward": np.arange(40) % 2})
+    found = measured("groups", pool, pool, ())
+    assert list(found) == [CLEAN, "ward = 0", "ward = 1"]
+    assert found["ward = 1"].kept["100"].risk == pytest.approx(loss[1::2].mean())
+
+
+def test_thresholds_that_a_set_does_not_use_are_not_kept():
+    pool = images(40)
+    assert measure_set("groups", pool, pool, (), {"own": {"90": 1.0}}, COVERAGES, "none").thresholds == {}
+    assert measure_set("shift", joined([pool]), pool, [StoredPart(SHIFTED)], {"own": {"90": 1.0}}, ()).thresholds
 
 
 def test_parts_are_numbered_in_the_order_in_which_they_are_stored(shifted):

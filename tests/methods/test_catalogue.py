@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from benchmark.config.ingredient_names import ALL
 from benchmark.interface import Method
 from methods import Registry
 
@@ -57,3 +58,13 @@ def test_the_cost_of_every_label_that_takes_steps() -> None:
 
 def test_the_page_ends_with_the_ingredients() -> None:
     assert re.findall(r"^## .*", PAGE, re.MULTILINE)[-1] == "## Ingredients"
+
+
+def test_every_ingredient_has_a_row_that_says_everything() -> None:
+    rows = table_rows(COST.split("## Ingredients")[1].replace("| ingredient |", "| label |"))
+    assert list(rows) == [each.title for each in ALL], "in the order of labels"
+    for each in ALL:
+        name, setting, *_ = row = rows[each.title]
+        assert (len(row), all(row)) == (8, True), name
+        assert f"`{each.field} = " in setting and f'"{each.value}"' in setting
+        assert re.search(r"(19|20)\d\d", row[4]), name

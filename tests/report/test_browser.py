@@ -11,6 +11,7 @@ import pytest
 from benchmark.paper.assemble import MAKERS
 from benchmark.report.update import update_report
 from tests.report.test_report import made_results
+from tests.tables.made_sets import made_set
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -44,7 +45,11 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture
 def page(browser: "Browser", address: str) -> "Iterator[Page]":
-    """A page that must make no request and report no error while a test uses it."""
+    yield from opened(browser, address)
+
+
+def opened(browser: "Browser", address: str) -> "Iterator[Page]":
+    """Yield a page that must make no request and report no error while a test uses it."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     page = context.new_page()
     problems: list[str] = []
@@ -153,6 +158,60 @@ def test_another_column_by_class(page: "Page") -> None:
     assert panel.locator("tbody").inner_text() != before
     assert panel.locator("tbody tr").count() == 3
     panel.locator("thead button").first.click()
+
+
+@pytest.fixture(scope="module")
+def address_of_set(tmp_path_factory: pytest.TempPathFactory) -> str:
+    _, store = made_set(tmp_path_factory.mktemp("set"), "corruptions", ("Ours", "Theirs", "Plain"))
+    return update_report(store, MAKERS).as_uri()
+
+
+@pytest.fixture
+def set_page(browser: "Browser", address_of_set: str) -> "Iterator[Page]":
+    yield from opened(browser, address_of_set)
+
+
+def point_at(page: "Page", title: str) -> str:
+    """Point at the middle of a small plot, and return what is told."""
+    view = page.locator(".sets .view", has_text=title).first
+    view.scroll_into_view_if_needed()
+    box = view.locator("svg").first.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5)
+    return view.locator(".tip").inner_text()
+
+
+def test_of_a_set_every_small_plot_tells_its_values(set_page: "Page") -> None:
+    assert re.search(r"(Ours|Theirs|Plain)\n?.*severity 2: \d+\.\d\d ± ", point_at(set_page, "AURC, noise"), re.DOTALL)
+    shown = point_at(set_page, "threshold for 80 %: coverage kept")
+    assert re.search(r"severity 2: \d+\.\d\d ± .*by seed 0: ", shown, re.DOTALL)
+    assert re.search(r"(clean|shifted|severity \d).*coverage 5\d %: ", point_at(set_page, "coverage (%)"), re.DOTALL)
+
+
+def test_of_a_set_one_legend_hides_a_method_in_all_plots(set_page: "Page") -> None:
+    views, lines = set_page.locator(".sets .view"), set_page.locator(".sets [data-line='0'].reference:visible")
+    before = views.locator("visible=true").count()
+    assert lines.count() > 5
+    set_page.locator(".sets .legend button", has_text="Ours").click()
+    assert lines.count() == 0
+    assert views.locator("visible=true").count() == before - 1, "its own plot is gone"
+    set_page.locator(".sets .every").click()
+    assert views.locator("visible=true").count() == before
+
+
+def test_a_small_plot_by_keyboard(set_page: "Page") -> None:
+    view = set_page.locator(".sets .view", has_text="AURC, mean over kinds")
+    view.focus()
+    set_page.keyboard.press("ArrowLeft")
+    assert "severity 2" in view.locator(".tip").inner_text()
+    set_page.keyboard.press("ArrowDown")
+    assert view.locator(".tip").inner_text().startswith("Theirs")
+
+
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_the_page_of_a_set_never_scrolls_sideways(set_page: "Page", width: int) -> None:
+    set_page.set_viewport_size({"width": width, "height": 780})
+    assert set_page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def background(page: "Page") -> str:

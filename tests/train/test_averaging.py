@@ -144,6 +144,33 @@ def test_a_training_averages_the_states_that_one_would_save(tiny: Path, monkeypa
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(trained_parameters(method), swa, strict=True))
 
 
+def test_the_statistics_of_an_averaged_network_are_those_that_torch_gives_it(tiny: Path) -> None:
+    """From a pass over the training images, which are augmented as in an epoch that follows the last."""
+    (job,) = jobs_of(tiny, "SR", "averaging.name=none", "epochs=3")
+    trainer = make_trainer(replace(job, averages=(SWA,)), REGISTRY)
+    state, task = trainer.start(), job.task
+    while state.epoch < task.epochs:
+        state = trainer.run_epoch(state)
+    before = [value.clone() for value in statistics_of(state.method)]
+    method = trainer.averaged_method(state, SWA)
+    theirs = copy.deepcopy(method.network)
+    for layer in norms(theirs):
+        layer.num_batches_tracked = torch.tensor(0)  # type: ignore[assignment]  # torch's average counts them
+    batches = trainer.data.batches(task.batch_size, job.seed, task.epochs, task.augment, 1)
+    update_bn((batch.images for batch in batches), theirs)
+    for old, mine, other in zip(before, statistics_of(method), statistics_of(theirs), strict=True):
+        torch.testing.assert_close(mine, other)
+        assert not torch.allclose(old, mine)
+
+
+def norms(module: nn.Module) -> list[nn.BatchNorm2d]:
+    return [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+
+
+def statistics_of(module: nn.Module) -> list[Tensor]:
+    return [each for layer in norms(module) for each in (layer.running_mean, layer.running_var) if each is not None]
+
+
 def test_the_training_stays_as_it_is(tiny: Path, tmp_path: Path) -> None:
     """The last weights are those of a training without averages, to the bit, and it trains once."""
     alone, both = tmp_path / "alone", tmp_path / "both"

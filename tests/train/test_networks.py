@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from benchmark.jobs.plan import resolve_config
 from benchmark.train.networks import Network, build_network
 from benchmark.train.steps.optimizers import learning_rate
 from methods import Registry
+from tests.train.test_speed_settings import assert_resumes, make_job
 
 
 def parameters(network: nn.Module) -> int:
@@ -130,6 +132,50 @@ def test_extra_outputs_see_the_same_dropped_features() -> None:
     network.extra.load_state_dict(network.head.state_dict())
     logits, _ = network(torch.randn(4, 1, 8, 8))
     assert torch.equal(logits[:, :3], logits[:, 3:])
+
+
+def cosine_network(scale: float) -> Network:
+    torch.manual_seed(0)
+    return build_network(NetworkConfig("small_cnn", (8, 8), classifier="cosine", cosine_scale=scale), 3, (1, 8, 8))
+
+
+@pytest.mark.parametrize("scale", [8.0, 20.0])
+def test_a_cosine_classifier_by_loops(scale: float) -> None:
+    """s·cos(f, w_k): no bias, and the length of a row says nothing."""
+    network = cosine_network(scale).eval()
+    images = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    logits, features = network(images)
+    for f, found in zip(features.tolist(), logits.tolist(), strict=True):
+        for w, logit in zip(network.head.weight.tolist(), found, strict=True):
+            product = sum(a * b for a, b in zip(f, w, strict=True))
+            assert logit == pytest.approx(scale * product / math.hypot(*f) / math.hypot(*w), rel=1e-5, abs=1e-6)
+    assert network.head.bias is None
+    with torch.no_grad():
+        network.head.weight.mul_(torch.tensor([[3.0], [0.1], [7.0]]))
+    torch.testing.assert_close(network(images)[0], logits)
+
+
+def test_a_cosine_classifier_begins_with_the_weights_of_the_linear_one() -> None:
+    torch.manual_seed(0)
+    linear = build_network(NetworkConfig("small_cnn", (8, 8)), 3, (1, 8, 8))
+    cosine = cosine_network(8.0)
+    assert all(torch.equal(value, linear.state_dict()[name]) for name, value in cosine.state_dict().items())
+    assert NetworkConfig("small_cnn", classifier="cosine").cosine_scale == 8, "as published"
+
+
+def test_outputs_beyond_the_classes_of_a_cosine_classifier_stay_linear() -> None:
+    network = cosine_network(8.0).eval()
+    network.add_outputs(1, zero=False)
+    logits, features = network(torch.randn(4, 1, 8, 8))
+    assert logits.shape == (4, 4)
+    torch.testing.assert_close(logits[:, 3:], features @ network.extra.weight.T + network.extra.bias)
+    assert logits[:, :3].abs().max() <= 8 + 1e-5
+
+
+@pytest.mark.parametrize("label", ["SAT", "CCL-SC"])
+def test_a_killed_job_with_a_cosine_classifier_resumes_to_the_bit(tiny: Path, tmp_path: Path, label: str) -> None:
+    job = make_job(tiny, label, "network.classifier=cosine", "optimizer.sharpness=f-sam", "mixing.name=regmixup")
+    assert_resumes(job, tmp_path, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("pool", ["average", "flatten"])

@@ -194,6 +194,23 @@ def test_a_scaled_gradient_that_overflows_spoils_nothing() -> None:
     assert all(torch.isfinite(mean).all() for mean in sharpness.means.values())
 
 
+@pytest.mark.parametrize(("kind", "rho"), SHARP)
+@pytest.mark.parametrize("label", ["SR", "CCL-SC"])
+def test_a_gradient_scaler_changes_nothing(label: str, kind: str, rho: float) -> None:
+    """Its scale doubles after every step: a climb, or an m, in scaled gradients would go elsewhere."""
+    ours, theirs = warm(label), naive_steps(warm(label), kind, rho, 4)
+    optimizer = torch.optim.SGD(trained_parameters(ours), lr=0.05, momentum=0.9)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1)
+    sharpness = make_sharpness(OptimizerConfig("sgd", 0.05, sharpness=kind), ours)  # type: ignore[arg-type]
+    for index in range(4):
+        batch = doubled(make_batch(ours, start=index))
+        take_step(ours, optimizer, batch, 0, Progress(1, 4, index, 4), scaler, sharpness)
+    assert scaler.get_scale() == 2.0**14
+    expected = dict(theirs.named_parameters())
+    for name, value in ours.named_parameters():
+        assert torch.allclose(value, expected[name], rtol=1e-9, atol=1e-12), name
+
+
 def test_labels_and_ids_say_what_is_used(tiny: Path) -> None:
     ids: dict[str, Any] = {
         make_job(tiny, "SR", *settings).id: settings

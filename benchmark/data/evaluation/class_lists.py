@@ -17,8 +17,8 @@ MISMATCH = "class lists that do not match"
 def numbers_of(layout: Layout, home: Home, where: str) -> NDArray[np.int64]:
     """Return the task's number of each class of a folder of images; −1 for those that are not the task's."""
     names: Sequence[str] = layout.classes
-    known = class_folders(home.data, home.folders)
-    if is_labelled_by_numbers(layout) and set(names) != set(known or ()):
+    known, every = class_folders(home.data, home.folders), all_class_folders(home.data, home.folders)
+    if is_labelled_by_numbers(layout) and not {*names} & {*(every or ())}:
         names = numbered_names(layout, home, where)
     if known is None:
         known = [str(number) for number in range(home.all_classes)]
@@ -58,12 +58,10 @@ def remark_on(numbers: NDArray[np.int64], home: Home) -> str:
 
 def check_numbers(images: Images, home: Home, where: str) -> None:
     """Raise UserError where labels are no classes of the task."""
-    highest, count = int(images.labels.max(initial=0)), home.all_classes
-    if highest >= count or images.labels.min(initial=0) < 0:
-        raise UserError(
-            f"{MISMATCH}: '{where}' has labels {images.labels.min(initial=0)} to {highest}, and the task's {count} "
-            f"classes are 0 to {count - 1}"
-        )
+    lowest, highest, count = int(images.labels.min()), int(images.labels.max()), home.all_classes
+    if highest >= count or lowest < 0:
+        classes = f"{count} classes are 0 to {count - 1}"
+        raise UserError(f"{MISMATCH}: '{where}' has labels {lowest} to {highest}, and the task's {classes}")
 
 
 def check_same_classes(count: int, names: Sequence[str] | None, home: Home, where: str) -> None:

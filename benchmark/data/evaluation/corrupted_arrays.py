@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError, brief
+from benchmark.base.hashes import file_sha256
+from benchmark.base.units import counted
 from benchmark.config.evaluation import SEVERITIES
-from benchmark.data.evaluation.hashes import file_sha256
 from benchmark.data.images import Images
 from benchmark.data.sources.arrays import channels_first
 
@@ -35,12 +36,16 @@ def corrupted_arrays(path: Path) -> Iterator[tuple[str, int, Images]]:
             f"'{path / LABELS}': expected whole numbers, as many for each of {len(SEVERITIES)} severities, got "
             f"{labels.dtype} {labels.shape}"
         )
+    if (labels.reshape(len(SEVERITIES), per_severity) != labels[:per_severity]).any():
+        raise UserError(
+            f"'{path / LABELS}': expected the same labels for each of {len(SEVERITIES)} severities, one severity after "
+            "the other, got others"
+        )
     for file in image_arrays(path):
         pictures = channels_first(map_array(file), f"'{file}'")
         if len(pictures) != len(labels):
-            raise UserError(
-                f"'{file}' has {len(pictures):,} images, expected {len(labels):,}, one for each label in {LABELS}"
-            )
+            found = counted(len(pictures), "image")
+            raise UserError(f"'{file}' has {found}, expected {len(labels):,}, one for each label in {LABELS}")
         for number, severity in enumerate(SEVERITIES):
             rows = slice(number * per_severity, (number + 1) * per_severity)
             yield file.stem, severity, Images.of(pictures[rows], labels[rows])
@@ -55,6 +60,8 @@ def image_arrays(path: Path) -> list[Path]:
 
 def map_array(file: Path) -> NDArray[Any]:
     try:
+        if not file.is_file():
+            raise ValueError("it is not a regular file")  # opening a pipe would wait for its writer
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except Exception as error:
         raise UserError(f"'{file}' cannot be read as an npy file ({brief(error)}); unpack it again") from None

@@ -16,6 +16,8 @@ from benchmark.data.evaluation.tables import Arrays, read_table
 from benchmark.data.sources import celeba
 
 MOST_VALUES = 100
+MOST_LETTERS = 100
+"""Of the name of a column, and of a value."""
 TEST = 2
 """The number of the test split in celeba's list of splits."""
 
@@ -55,11 +57,16 @@ def attributes(config: EvaluationConfig, data: DataConfig, data_dir: Path) -> Ar
     images = [image for image, part in parts.items() if part == TEST]
     words = np.array(["no", "yes"])
     found = {name: celeba.read_attribute(listed, name) for name in names}
+    for values in found.values():
+        if unlisted := [image for image in images if image not in values]:
+            raise UserError(f"'{listed}' does not list '{unlisted[0]}', which is in '{partition}'; unpack both again")
     return {name: words[[values[image] for image in images]] for name, values in found.items()}
 
 
 def checked(name: str, column: NDArray[Any]) -> NDArray[Any]:
     """Return a column as text or whole numbers. Raise UserError where its values are no groups."""
+    if not can_be_shown(name):
+        raise UserError(f"groups: a column is called {shown(name)}; give it a name that a table can show")
     if column.dtype.kind == "b":
         column = np.where(column, "yes", "no")
     if column.dtype.kind not in "iuU":
@@ -68,6 +75,11 @@ def checked(name: str, column: NDArray[Any]) -> NDArray[Any]:
     if len(values) > MOST_VALUES:
         got = counted(len(values), "value")
         raise UserError(f"groups: column '{name}' has {got}, expected at most {MOST_VALUES}; put some together")
-    if odd := [value for value in values.tolist() if isinstance(value, str) and not (value and value.isprintable())]:
+    if odd := [value for value in values.tolist() if not can_be_shown(str(value))]:
         raise UserError(f"groups: column '{name}' has a value {shown(odd[0])}; write a word for it, such as 'unknown'")
     return column if column.dtype.kind == "U" else column.astype(np.int64)
+
+
+def can_be_shown(text: str) -> bool:
+    """Tell whether a table can show a text as the name of a column or a group."""
+    return 0 < len(text) <= MOST_LETTERS and text.isprintable()

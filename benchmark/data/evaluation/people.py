@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
+from benchmark.base.units import counted
 from benchmark.data.evaluation.class_lists import MISMATCH
 from benchmark.data.evaluation.tables import Arrays, read_table
 
@@ -18,7 +19,8 @@ def read_counts(file: str, num_images: int, num_classes: int) -> NDArray[np.floa
         raise UserError(f"{MISMATCH}: '{file}' has counts of {counts.shape[1]:,} classes, the task {num_classes:,}")
     if len(counts) != num_images:
         raise UserError(
-            f"file: '{file}' has counts of {len(counts):,} images, expected those of all {num_images:,} test images"
+            f"file: '{file}' has counts of {counted(len(counts), 'image')}, expected those of all {num_images:,} test "
+            "images"
         )
     numbers = counts.astype(np.float64)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0)).all(axis=1)
@@ -28,7 +30,12 @@ def read_counts(file: str, num_images: int, num_classes: int) -> NDArray[np.floa
 
 
 def choose_counts(arrays: Arrays, num_classes: int, file: str) -> NDArray[Any]:
-    """Return the one table of numbers; of several the one with a column for each class, of those the whole numbers."""
+    """Return the one table of numbers; of several the one with a column for each class, of those the whole numbers.
+
+    The columns of a csv file are a table together.
+    """
+    if file.lower().endswith(".csv"):
+        arrays = {"columns": np.column_stack(list(arrays.values()))}
     tables = {name: array for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "iuf"}
     fitting = {name: array for name, array in tables.items() if array.shape[1] == num_classes}
     whole = {name: array for name, array in fitting.items() if array.dtype.kind in "iu"}

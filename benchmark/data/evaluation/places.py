@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmark.base.errors import UserError
+from benchmark.base.names import unknown_name
 from benchmark.config.evaluation import EvaluationConfig, looks_like_file
-from benchmark.config.load import is_task, load_task
+from benchmark.config.load import is_task, load_task, task_names
 from benchmark.config.task import DataConfig
 from benchmark.data.cache_build import open_cache
 from benchmark.data.dataset import facts_of, load
@@ -35,7 +36,7 @@ def names_task(config: EvaluationConfig) -> bool:
         return False
     if looks_like_file(name):
         raise UserError(f"images: '{name}' does not exist; a path in a task file is relative to it")
-    return True  # reading the task names the nearest one
+    raise UserError(f"images: there is no file or folder '{name}', and {unknown_name(name, task_names(), 'task')}")
 
 
 def open_task(config: EvaluationConfig, home: Home) -> Opened:

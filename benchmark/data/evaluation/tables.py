@@ -1,6 +1,7 @@
 """Read columns and tables of numbers or text from npz, npy and csv files."""
 
 import csv
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ Arrays = dict[str, NDArray[Any]]
 def read_table(file: str) -> Arrays:
     """Return the arrays of a file by their names: the columns of a csv file, the one of an npy file by its own name."""
     path = Path(file)
+    if not os.path.isfile(file):  # noqa: PTH113 - a Path fails where a name is too long
+        kind = "is no regular file" if os.path.exists(file) else "does not exist"  # noqa: PTH110
+        raise UserError(f"file: '{file}' {kind}; a path in a task file is relative to it")
     try:
-        if not path.is_file():
-            raise FileNotFoundError("there is no such file; a path in a task file is relative to it")
         if path.suffix.lower() == ".csv":
             return read_csv(path)
         with path.open("rb") as opened:
@@ -44,7 +46,8 @@ def read_csv(path: Path) -> Arrays:
                 found = counted(len(row), "value")
                 raise UserError(f"file: '{path}' line {rows.line_num}: expected {len(names)}, got {found}")
             lines.append([value.strip() for value in row])
-    return {name: column(values) for name, values in zip(names, zip(*lines, strict=True), strict=False)}
+    columns = list(zip(*lines, strict=True)) or [()] * len(names)
+    return {name: column(values) for name, values in zip(names, columns, strict=True)}
 
 
 def column(values: tuple[str, ...]) -> NDArray[Any]:

@@ -63,10 +63,15 @@ def files(config: DataConfig, data_dir: Path) -> Sequence[Path]:
     if is_arrays(config.path):
         return array_files(Path(config.path))
     layout = find_layout(config)
-    folders = [section.root / name for section in layout.sections for name in subfolders(section.root)]
+    folders = [section.root / name for section in layout.sections for name in folders_in(section, config)]
     if layout.sections[0].kind:
         return folders
-    return [Path(path) for folder in folders or [Path(config.path)] for path in images_below(folder)]
+    return [Path(path) for folder in folders for path in images_below(folder)]
+
+
+def folders_in(section: Section, config: DataConfig) -> list[str]:
+    """Return the names of the class folders in a section; the folder itself where all images are one class."""
+    return [""] if config.classes == 1 else subfolders(section.root)
 
 
 def is_arrays(path: str) -> bool:
@@ -130,8 +135,7 @@ def read_folders(config: DataConfig) -> Images:
     paths: list[str] = []
     labels: list[int] = []
     for number, section in enumerate(layout.sections):
-        names = subfolders(section.root) if config.classes != 1 else [""]
-        for name in names:
+        for name in folders_in(section, config):
             inside = images_below(section.root / name)
             paths += inside
             labels += [number * len(positions) + positions[name]] * len(inside)

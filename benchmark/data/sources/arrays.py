@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError, brief
 from benchmark.base.units import counted
-from benchmark.config.task import DataConfig
+from benchmark.config.task import CLASSES, DataConfig
 from benchmark.data.images import Facts, Images, Loaded
 from benchmark.data.sources.folder import own_path, split_off_test
 
@@ -70,6 +70,10 @@ def read_split(arrays: dict[str, NDArray[Any]], prefix: str, config: DataConfig)
         raise UserError(
             f"'{config.path}': {prefix}labels must be one whole number per image, got {labels.dtype} {labels.shape} "
             f"for {counted(len(images), 'image')}"
+        )
+    if labels.max(initial=0) > CLASSES.most:
+        raise UserError(
+            f"'{config.path}': {prefix}labels must be numbers of classes, up to {CLASSES.most:,}, got {labels.max():,}"
         )
     return Images.of(channels_first(images, f"'{config.path}': {prefix}images"), labels)
 

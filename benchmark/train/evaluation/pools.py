@@ -7,12 +7,10 @@ from functools import cached_property
 from benchmark.data.cache import Folders
 from benchmark.data.evaluation.annotations import annotations
 from benchmark.data.evaluation.parts import Part
-from benchmark.data.images import choose_rows
 from benchmark.jobs.job import Evaluated, Job
-from benchmark.measure.parts import CLEAN
 from benchmark.measure.prediction import Evidence, Stored
 from benchmark.measure.scores import Confidence
-from benchmark.measure.sets import StoredPart, at_share, joined, rows_of, thresholds_for, without_logits
+from benchmark.measure.sets import StoredPart, joined, thresholds_for, with_new, without_logits
 from benchmark.store.store import PREDICTION_VAL, Store
 
 NO_VALIDATION = "the run has no validation images (data.val = 0), and a threshold must be set beforehand"
@@ -75,8 +73,5 @@ def pool_of(
     if evaluated.config.kind != "new":
         stored = tuple(StoredPart(part.name, part.kind, part.severity) for part in parts)
         return joined([finished.judged(each) for each in predicted]), stored
-    new_class, clean = finished.num_classes, finished.clean
-    new = joined([finished.judged(each, new_class) for each in predicted])
-    taken, of_new = at_share(clean.num_samples, new.num_samples, evaluated.config.share)
-    chosen = [rows_of(each, choose_rows(each.num_samples, n)) for each, n in ((clean, taken), (new, of_new))]
-    return joined(chosen), (StoredPart(CLEAN), *(StoredPart(part.name) for part in parts[:1]))
+    new = joined([finished.judged(each, finished.num_classes) for each in predicted])
+    return with_new(finished.clean, new, evaluated.config.share)
