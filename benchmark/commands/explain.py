@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmark.commands.options import add_plugins, add_results, add_test_options, coverage, make_options
+from benchmark.commands.options import add_plugins, add_results, add_test_options, make_options
 from benchmark.library.options import ExplainOptions
 
 HELP = "where a cell of a table comes from"
@@ -11,7 +11,9 @@ HELP = "where a cell of a table comes from"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="a task of the results folder, or paper/NAME for a paper's table")
     parser.add_argument("method", metavar="METHOD", help="a column of its table: a label, or label+score")
-    parser.add_argument("coverage", metavar="COVERAGE", type=coverage, help="in per cent, e.g. 90")
+    parser.add_argument(
+        "row", metavar="ROW", help="a coverage in per cent, e.g. 90; of an evaluation set also a row, e.g. 'severity 3'"
+    )
     add_results(parser)
     parser.add_argument("--reference", metavar="METHOD", help="the method to compare with (default: the table's own)")
     add_test_options(parser)

@@ -65,7 +65,7 @@ class Suite:
 
     @property
     def title(self) -> str:
-        return f"{self.task.title}: {self.evaluated.title}" if self.evaluated else self.task.title
+        return f"{self.task.title}, {self.evaluated.title}" if self.evaluated else self.task.title
 
     def jobs(self) -> list[Job]:
         """Return each job once, after those it needs; seed by seed, so that every column gets its first seeds early.

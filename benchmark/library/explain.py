@@ -3,12 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+from benchmark.base.errors import UserError
 from benchmark.base.names import canonical, match_name
-from benchmark.library.options import ExplainOptions
+from benchmark.library.options import ExplainOptions, read_coverage
 from benchmark.library.registry import load_plugins
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.measure.labels import labels_named
-from benchmark.store.manifest import with_every_run
+from benchmark.store.manifest import Manifest, with_every_run
 from benchmark.store.mirror import pulled
 from benchmark.store.store import Store
 from benchmark.tables.build import pick_reference
@@ -30,4 +31,14 @@ def explain_cell(options: ExplainOptions) -> str:
         manifest = with_every_run(manifest, store.paper_manifests())
     labels = [*manifest.owners, *manifest.columns]
     manifest = replace(manifest, reference=pick_reference(options.reference, manifest.reference, labels))
-    return explain(manifest, options.method, options.coverage, store)
+    return explain(manifest, options.method, read_row(options.row, manifest), store)
+
+
+def read_row(text: str, manifest: Manifest) -> float | str:
+    """Return a coverage in per cent; in an evaluation set, what is none is the name of a row."""
+    try:
+        return read_coverage(text)
+    except ValueError as error:
+        if manifest.set_of:
+            return text
+        raise UserError(f"ROW: {error}; rows have names in the tables of evaluation sets alone") from None

@@ -171,7 +171,8 @@ class ExplainOptions(MarkerOptions):
 
     task: str
     method: str
-    coverage: Coverage
+    row: str
+    """A coverage in per cent; of an evaluation set also the name of a row."""
     results: str = "results"
     reference: str | None = None
     plugin: tuple[Path, ...] = ()

@@ -23,13 +23,14 @@ from benchmark.report.update import NAME, update_report
 from benchmark.store.manifest import Manifest
 from benchmark.store.mirror import pulled
 from benchmark.store.store import Store
-from benchmark.tables.build import build_tables, select
+from benchmark.tables.assemble import all_tables
+from benchmark.tables.build import select
 from benchmark.tables.columns import split_by_coverage
 from benchmark.tables.intervals import with_draws
 from benchmark.tables.model import Table
 from benchmark.tables.modified import open_table, with_note
 from benchmark.tables.render import cell_lines, markdown_table
-from benchmark.tables.render.runs_csv import column_lines
+from benchmark.tables.render.runs_csv import CURVES, column_lines, part_lines
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -84,7 +85,8 @@ class Results:
         """Return a line for each run and measure: task, method, label, score, seed, set, measure, value.
 
         `measure` is aurc, e_aurc, augrc, auroc, accuracy, nll, brier, ece, risk@90 (at the coverages of the table, in
-        per cent) and so on; values are fractions. A run that diverged has the measure `diverged` alone.
+        per cent) and so on; values are fractions. A run that diverged has the measure `diverged` alone. `set` is `test`
+        for all images together; in an evaluation set also the name of a part, such as `severity 3`.
         """
         from pandas import DataFrame
 
@@ -102,7 +104,7 @@ class Results:
         curves: dict[tuple[Any, ...], dict[str, float]] = {}
         for *key, measure, value in run_lines(self, PER_CENT):
             name, at, coverage = measure.partition("@")
-            if at:
+            if at and name in CURVES:
                 curves.setdefault((*key, float(coverage) / 100), {})[name] = value
         names = dict.fromkeys(["risk", *(name for values in curves.values() for name in values)])
         lines = [(*key, *map(values.get, names)) for key, values in curves.items()]
@@ -126,7 +128,7 @@ class Results:
         published = self.store.paper_manifests()
         chosen = select(manifest, asked.methods, asked.coverages, asked.reference, published)
         opened, columns = open_table(chosen, self.store)
-        shown = build_tables(opened, with_draws(opened, columns, self.store))
+        shown = all_tables(opened, with_draws(opened, columns, self.store))
         tables = {table.name: table for table in with_note(shown, opened.modified)}
         return TableView(tables[match_name(name, tables, f"table of {task}:")])
 
@@ -156,6 +158,7 @@ def run_lines(results: Results, coverages: Sequence[float] = ()) -> Iterator[tup
         for column in split_by_coverage(columns):
             for *key, measure, value in () if column.is_oracle else column_lines(opened, column):
                 yield *key, TESTED, measure, value
+            yield from () if column.is_oracle else part_lines(opened, column)
 
 
 def load_results(place: str | PathLike[str] = "results", *, plugins: Sequence[str | PathLike[str]] = ()) -> Results:

@@ -13,6 +13,8 @@ CLEAN = "clean"
 """The part that is the test images of the task, as they are."""
 PART = "part"
 """The column of a stored prediction that says, by number, which part of the set an image belongs to."""
+PARTS = "parts"
+"""What reasons call the measures of parts, where they cannot be made."""
 VERSION = 1
 """Raised when a formula of the parts changes: they are then made again from what is stored."""
 
@@ -65,3 +67,17 @@ class SetMeasures:
     no_thresholds: str = ""
     """Why no threshold was set, where none was."""
     version: int = VERSION
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether this code has made the measures of its parts."""
+        return self.version == VERSION
+
+    @property
+    def repeats_images(self) -> bool:
+        """Tell whether the same test images are in it many times, changed by kind and severity."""
+        return self.kind in ("corruptions", "shift") and len(self.stored) > 1
+
+    def part(self, score: str, name: str) -> PartMeasures | None:
+        """Return the measures of a part; None where there are none, or where other code made them."""
+        return self.parts.get(score, {}).get(name) if self.is_known else None

@@ -10,6 +10,8 @@ from benchmark.tables.captions import split_caption
 from benchmark.tables.model import Cell, Sheet, Table
 from benchmark.tables.render import latex
 
+MOST_ROWS = 24
+"""As many columns as can be looked through sideways."""
 MARKERS = {"better": ("•", "reference significantly better"), "worse": ("◦", "reference significantly worse")}
 
 
@@ -19,13 +21,33 @@ def table_html(table: Table) -> Markup:
 
 
 def rows_html(table: Table) -> Markup:
-    """Return the table alone, with a row for each of its columns."""
+    """Return the table alone, with a row for each of its columns; with its own rows where they are many."""
+    if len(table.rows) > MOST_ROWS:
+        return upright_html(table)
     heading = [f"method \\ {table.corner}", *table.rows, *table.summary]
     body = (
         tag("tr", tag("th", column, scope="row"), table_cells(table, index))
         for index, column in enumerate(table.columns)
     )
     return sortable_table(heading, body, split_caption(table.caption)[0])
+
+
+def upright_html(table: Table) -> Markup:
+    """Return the table with its own rows and columns."""
+    cells = [
+        tag("tr", tag("th", row, scope="row"), (cell_html(table.cells.get((row, name))) for name in table.columns))
+        for row in table.rows
+    ]
+    below = [
+        tag("tr", tag("th", name, scope="row"), (summary_html(table, name, i) for i in range(len(table.columns))))
+        for name in table.summary
+    ]
+    return sortable_table([table.corner, *table.columns], [*cells, *below], split_caption(table.caption)[0])
+
+
+def summary_html(table: Table, name: str, index: int) -> Markup:
+    text = table.summary[name][index]
+    return tag("td", tag("b", text) if (name, table.columns[index]) in table.strong else text)
 
 
 def sheet_html(sheet: Sheet) -> Markup:
@@ -56,8 +78,8 @@ def table_cells(table: Table, index: int) -> Iterator[Markup]:
     column = table.columns[index]
     for row in table.rows:
         yield cell_html(table.cells.get((row, column)))
-    for row, values in table.summary.items():
-        yield tag("td", tag("b", values[index]) if (row, column) in table.strong else values[index])
+    for name in table.summary:
+        yield summary_html(table, name, index)
 
 
 def cell_html(cell: Cell | None) -> Markup:

@@ -9,6 +9,9 @@ from typing import Any
 from benchmark.measure.catalogue import NOT_KNOWN, OF_METHODS, Unavailable, confidence_of, own_confidence
 from benchmark.measure.evaluate import measure, measure_scores
 from benchmark.measure.measures import UNKNOWN_SCORE, Measures, ScoreMeasures
+from benchmark.measure.parts import PARTS, SetMeasures
+from benchmark.measure.prediction import Evidence
+from benchmark.measure.sets import StoredPart, measure_set, without_logits
 from benchmark.measure.versions import MadeBy, measure_versions, score_version
 from benchmark.store.finished import Finished
 from benchmark.store.record import Record
@@ -17,6 +20,9 @@ from benchmark.store.version_control import is_under_version_control
 
 NEED_POSTERIOR = {"expected_risk", "expected_aurc"}
 """Measures that runs have only where the true class probabilities are known, as the oracle."""
+OF_TEST_IMAGES = ("humans", "groups")
+"""Kinds of evaluation sets whose images are the test images, as they are."""
+OWN_ALONE = "an evaluation set is read with a method's own scores alone: of all its images, no logits are kept together"
 Reasons = dict[str, str]
 """Why something cannot be measured, by the name of the measure or the score."""
 
@@ -24,7 +30,7 @@ Reasons = dict[str, str]
 def up_to_date(record: Record, folder: Path, store: Store, wanted: Iterable[str] = ()) -> Record:
     """Return a record whose measures this code has made, with the wanted scores. Keep what had to be made anew."""
     new = renewed(record, folder, store, wanted)
-    if new.made_by != record.made_by:
+    if is_renewed(new, record):
         keep(new, record, folder, store)
     return new
 
@@ -34,11 +40,14 @@ def renewed(record: Record, folder: Path, store: Store, wanted: Iterable[str]) -
 
     What cannot be made, as a prediction is gone, is left out of the record returned, and its `reasons` say why.
     """
+    record, why_not = with_parts(record, folder, store)
     outdated = outdated_names(record)
     lacking = [name for name in dict.fromkeys(wanted) if any(name not in each.all_scores for each in parts_of(record))]
+    if record.evaluation is not None:
+        lacking, why_not = [], why_not | dict.fromkeys(lacking, OWN_ALONE)
     if not record.measures.scores or not (outdated or lacking):
-        return record
-    new, reasons = record, Reasons()
+        return replace(record, reasons=why_not) if why_not else record
+    new, reasons = record, dict(why_not)
     for epoch in (None, *record.at_epochs):
         run, old = Finished(folder, store, epoch, record.checksums), measures_at(record, epoch)
         try:
@@ -52,6 +61,48 @@ def renewed(record: Record, folder: Path, store: Store, wanted: Iterable[str]) -
     if not (outdated | record.measures.further.keys()) & reasons.keys():
         new = replace(new, made_by=made_by_now(new))
     return replace(new, reasons=reasons)
+
+
+def with_parts(record: Record, folder: Path, store: Store) -> tuple[Record, Reasons]:
+    """Return the record with the parts of its evaluation set measured by this code; as it is, and why, where not."""
+    if record.evaluation is None or record.evaluation.is_known:
+        return record, {}
+    try:
+        return replace(record, evaluation=parts_anew(record, record.evaluation, folder, store)), {}
+    except Unavailable as why:
+        return record, {PARTS: str(why)}
+
+
+def parts_anew(record: Record, old: SetMeasures, folder: Path, store: Store) -> SetMeasures:
+    """Measure the parts again, with the same thresholds, from what is stored of all images and of the clean ones."""
+    pool = Finished(folder, store, None, record.checksums).test
+    clean = pool if old.kind in OF_TEST_IMAGES else clean_images(record, folder, store)
+    some = next(iter(old.parts.values()))
+    known = {name: some[name] for name in old.stored if name in some}
+    stored = [
+        StoredPart(name, known[name].kind, known[name].severity) if name in known else StoredPart(name)
+        for name in old.stored
+    ]
+    coverages = [float(coverage) for coverage in next(iter(some.values())).kept]
+    return measure_set(old.kind, pool, clean, stored, old.thresholds, coverages, old.no_thresholds)
+
+
+def clean_images(record: Record, folder: Path, store: Store) -> Evidence:
+    """Return what the evaluated run predicted of the test images: classes and confidences."""
+    run = Finished(evaluated_run(record, folder, store), store)
+    found = {name: own_confidence(name, run, record.method) for name in record.measures.scores}
+    return without_logits(run.test, found)
+
+
+def evaluated_run(record: Record, folder: Path, store: Store) -> Path:
+    """Return the folder of the run that was evaluated: its task's name begins that of the evaluation's results."""
+    tasks = [record.task[:end] for end, sign in enumerate(record.task) if sign == "-"]
+    for task in tasks:
+        for job in record.identity.get("needs", ()):
+            place = Path(task, record.method, job, folder.name)
+            if store.has_record(place):
+                return place
+    raise Unavailable("the run that it evaluates is not in this folder")
 
 
 def outdated_names(record: Record) -> frozenset[str]:
@@ -170,8 +221,12 @@ def renew_folder(store: Store, folders: Iterable[Path], wanted: Sequence[str] = 
         record = store.read_record(folder)
         if record is not None:
             new = renewed(record, folder, store, wanted)
-            measured = new.made_by != record.made_by
+            measured = is_renewed(new, record)
             yield Renewed(folder, measured, measured and keep(new, record, folder, store), new.reasons)
+
+
+def is_renewed(new: Record, before: Record) -> bool:
+    return (new.made_by, new.evaluation) != (before.made_by, before.evaluation)
 
 
 def keep(record: Record, before: Record, folder: Path, store: Store) -> bool:

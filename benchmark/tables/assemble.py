@@ -1,5 +1,6 @@
 """Build everything that is shown of a manifest. Records are read once, for tables, statistics and the report."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmark.store.manifest import Manifest
@@ -10,6 +11,7 @@ from benchmark.tables.intervals import with_draws
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.modified import open_table, with_note
 from benchmark.tables.render.latex import with_labels
+from benchmark.tables.sets.build import set_tables, with_images
 from benchmark.tables.statistics import build_statistics
 
 
@@ -36,7 +38,12 @@ def assemble(manifest: Manifest, store: Store) -> Assembled:
     """Return all tables and sheets of a task."""
     manifest, columns = open_table(manifest, store)
     columns = with_draws(manifest, columns, store)
-    return assemble_parts(manifest, columns, build_tables(manifest, columns), [], manifest.name)
+    return assemble_parts(manifest, columns, all_tables(manifest, columns), [], manifest.name)
+
+
+def all_tables(manifest: Manifest, columns: Sequence[Column]) -> list[Table]:
+    """Return the tables of all images together, then those of the parts of an evaluation set."""
+    return [*with_images(build_tables(manifest, columns), columns), *set_tables(manifest, columns)]
 
 
 def assemble_parts(

@@ -23,12 +23,23 @@ def build_tables(manifest: Manifest, columns: Sequence[Column]) -> list[Table]:
     curve = curve_of(manifest)
     tables = [risk_table(manifest, columns, curve, f"Selective risk (%) on {manifest.title}", notes)]
     if any(column.is_oracle for column in columns):
-        title = f"Posterior-expected selective risk (%) on {manifest.title}"
-        what = "the mean of 1 − P(ŷ|x) over kept images, of which the oracle is the floor"
-        tables.append(risk_table(manifest, columns, "expected_risk", f"{title}: {what}", ()))
+        title = expected_title(manifest, columns)
+        tables.append(risk_table(manifest, columns, "expected_risk", title, ()))
     if curve == "percentile_risk":
         tables.insert(1, kept_table(manifest, columns))
     return [*tables, measures_table(manifest, columns)]
+
+
+def expected_title(manifest: Manifest, columns: Sequence[Column]) -> str:
+    """Return the title of the table of expected risks: the true probabilities are known, or shares of people."""
+    sets = (record.evaluation for column in columns for record in column.records)
+    if any(each is not None and each.kind == "humans" for each in sets):
+        return (
+            f"Expected selective risk (%) on {manifest.title}: the share of people who would disagree with the "
+            "prediction, in the mean over kept images; the oracle, the ranking by the largest share, is the floor"
+        )
+    what = "the mean of 1 − P(ŷ|x) over kept images, of which the oracle is the floor"
+    return f"Posterior-expected selective risk (%) on {manifest.title}: {what}"
 
 
 def curve_of(manifest: Manifest) -> str:
@@ -48,6 +59,30 @@ def risk_table(manifest: Manifest, columns: Sequence[Column], curve: str, title:
     """Return the table of one risk curve, with w/t/l and average ranks below it."""
     rows = risk_rows(manifest, curve)
     cells = fill(rows, columns, manifest)
+    summary, strong = summary_of(rows, columns, cells, manifest)
+    return Table(
+        name=curve.removeprefix("percentile_"),
+        caption=f"{title}: {caption(manifest, cells, KEPT.get(curve, ''))}",
+        corner="coverage",
+        rows=tuple(row.label for row in rows),
+        columns=tuple(column.name for column in columns),
+        cells=hide_parts(cells, manifest.shows),
+        summary=summary,
+        strong=strong,
+        notes=(
+            *test_notes(manifest, columns, cells),
+            *table_notes(manifest, columns),
+            *unknown_notes(rows, columns),
+            *notes,
+        ),
+        transposed=manifest.transpose,
+    )
+
+
+def summary_of(
+    rows: Sequence[Row], columns: Sequence[Column], cells: Cells, manifest: Manifest
+) -> tuple[dict[str, tuple[str, ...]], frozenset[tuple[str, str]]]:
+    """Return w/t/l and average ranks, as far as the table shows them, and which of them are the best."""
     judged = [column.name for column in columns if not column.is_oracle]
     summary = {
         "w/t/l": tuple(wins_ties_losses(rows, name, cells, manifest.reference) for name in judged),
@@ -58,23 +93,7 @@ def risk_table(manifest: Manifest, columns: Sequence[Column], curve: str, title:
     shown = {name + end: texts + padding for name, texts in summary.items() if name in manifest.shows}
     ranks = {name: float(rank) for name, rank in zip(judged, summary["avg. rank"], strict=True) if rank != "–"}
     best = [name for name, rank in ranks.items() if rank == min(ranks.values())]
-    return Table(
-        name=curve.removeprefix("percentile_"),
-        caption=f"{title}: {caption(manifest, cells, KEPT.get(curve, ''))}",
-        corner="coverage",
-        rows=tuple(row.label for row in rows),
-        columns=tuple(column.name for column in columns),
-        cells=hide_parts(cells, manifest.shows),
-        summary=shown,
-        strong=frozenset((f"avg. rank{end}", name) for name in best),
-        notes=(
-            *test_notes(manifest, columns, cells),
-            *table_notes(manifest, columns),
-            *unknown_notes(rows, columns),
-            *notes,
-        ),
-        transposed=manifest.transpose,
-    )
+    return shown, frozenset((f"avg. rank{end}", name) for name in best)
 
 
 def kept_table(manifest: Manifest, columns: Sequence[Column]) -> Table:

@@ -14,14 +14,16 @@ from typing import Any
 from benchmark.base.units import counted
 from benchmark.measure.labels import name_at
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
+from benchmark.measure.parts import PartMeasures, SetMeasures
 from benchmark.measure.statistics import LEVEL, Summary, holm, mean_std, welch
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import up_to_date
 from benchmark.store.record import Record
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.build import fill_cell, risk_rows
-from benchmark.tables.columns import abbreviate, load_columns
-from benchmark.tables.model import Cell
+from benchmark.tables.columns import Column, abbreviate, load_columns
+from benchmark.tables.model import Cell, Row
+from benchmark.tables.sets.build import set_outlines
 
 MARGIN = 0.1
 """In points of risk: a smaller change is not reported."""
@@ -32,6 +34,7 @@ MEASURED: dict[str, Callable[[Record], Any]] = {
     "at_epochs": lambda record: {epoch: replace(each, further={}) for epoch, each in record.at_epochs.items()},
     "facts": lambda record: record.facts,
     "diverged": lambda record: record.diverged,
+    "evaluation": lambda record: record.evaluation and replace(record.evaluation, version=0),
 }
 """Parts that must be equal in two records of one job and seed."""
 NamedCells = dict[tuple[str, str], tuple[str, Cell]]
@@ -164,7 +167,9 @@ def is_same(old: Any, new: Any, unknown: AbstractSet[str]) -> bool:
 
     Measures and scores that other code made and nothing can make again are unknown, and not compared.
     """
-    if isinstance(old, ClassifierMeasures | ScoreMeasures | Measures) and type(old) is type(new):
+    if isinstance(old, ClassifierMeasures | ScoreMeasures | Measures | SetMeasures | PartMeasures) and type(
+        old
+    ) is type(new):
         known = [name for name, value in vars(old).items() if value is not None and name not in unknown]
         return all(is_same(vars(old)[name], vars(new)[name], unknown) for name in known)
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -187,11 +192,18 @@ def largest_change(old: Record, new: Record) -> str:
 def cells_of(manifest: Manifest, entries: Sequence[ManifestEntry], store: Store) -> NamedCells:
     """Return the cells of some entries. Their keys always have the score, as a method may put another one first."""
     columns = load_columns(replace(manifest, entries=tuple(entries), columns=()), store) if entries else []
-    cells = {}
+    cells, rows = {}, compared_rows(manifest, columns)
     for column in (column for column in columns if not column.is_oracle):
         name = f"{column.name}+{column.score}" if column.published else column.name
-        for row in risk_rows(manifest):
+        for label, row in rows.items():
             cell = fill_cell(row, column)
             if cell is not None and cell.values:
-                cells[name, row.label] = column.name, cell
+                cells[name, label] = column.name, cell
     return cells
+
+
+def compared_rows(manifest: Manifest, columns: Sequence[Column]) -> dict[str, Row]:
+    """Return the rows in per cent, by name: risks of all images, and what there is of parts of an evaluation set."""
+    outlines = [outline for outline in set_outlines(manifest, columns) if outline.is_at_coverages]
+    of_parts = {f"{outline.name}: {row.label}": row for outline in outlines for row in outline.rows}
+    return {row.label: row for row in risk_rows(manifest)} | of_parts

@@ -1,5 +1,6 @@
 """Explain a cell: its runs, and the test behind its marker."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,43 +12,71 @@ from benchmark.measure.bootstrap import interval
 from benchmark.measure.statistics import LEVEL, TESTS, smallest_p_for
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store, folder_of
-from benchmark.tables.build import fill, risk_rows
+from benchmark.tables.build import risk_rows
 from benchmark.tables.columns import Column
 from benchmark.tables.intervals import with_draws
 from benchmark.tables.markers import FAMILIES, compare_cells, test_of
 from benchmark.tables.model import Cell, Row
 from benchmark.tables.modified import open_table
+from benchmark.tables.sets.build import set_outlines
+from benchmark.tables.sets.outline import Outline, fill_outline, over_seeds, shown_columns
 
 
-def explain(manifest: Manifest, method: str, coverage: float, store: Store) -> str:
-    """Return a page of text on the cell of a method at a coverage."""
-    if coverage not in manifest.coverages:
-        manifest = replace(manifest, coverages=(coverage,))
-    manifest, all_columns = open_table(manifest, store)
+def explain(manifest: Manifest, method: str, wanted: float | str, store: Store) -> str:
+    """Return a page of text on the cell of a method at a coverage, or in a row of a table of an evaluation set."""
+    if isinstance(wanted, float | int) and wanted not in manifest.coverages:
+        manifest = replace(manifest, coverages=(wanted,))
+    manifest, columns = open_table(manifest, store)
+    if isinstance(wanted, str):
+        manifest = over_seeds(manifest)
+        outline, row = find_row(wanted, manifest, columns)
+        return explain_row(outline, row, method, manifest, columns, store)
     if manifest.judged_by_images:
-        all_columns = with_draws(manifest, all_columns, store)
-    columns = [column for column in all_columns if not column.is_oracle]
+        columns = with_draws(manifest, columns, store)
+    rows = tuple(risk_rows(manifest))
+    row = next(row for row in rows if row.coverage == wanted)
+    ordinary = Outline("risk", f"{manifest.title}: selective risk (%)", "coverage", rows)
+    return explain_row(ordinary, row, method, manifest, columns, store)
+
+
+def find_row(name: str, manifest: Manifest, columns: Sequence[Column]) -> tuple[Outline, Row]:
+    """Return the row with this name, and its table. Where several have it, `TABLE: ROW` means another than the first.
+
+    Raise UserError where no table of the set has it.
+    """
+    found = [(outline, row) for outline in set_outlines(manifest, columns) for row in outline.rows]
+    by_name = {f"{outline.name}: {row.label}": (outline, row) for outline, row in found}
+    by_name |= {row.label: (outline, row) for outline, row in reversed(found)}
+    return by_name[match_name(name, by_name, f"row of {manifest.name}:")]
+
+
+def explain_row(
+    outline: Outline, row: Row, method: str, manifest: Manifest, all_columns: Sequence[Column], store: Store
+) -> str:
+    """Return a page of text on the cell of a method in a row of a table."""
+    columns, reference = shown_columns(outline, all_columns), manifest.reference
     by_name = {column.name: column for column in columns}
     name = match_name(method, by_name, f"column of {manifest.name}:")
-    rows = risk_rows(manifest)
-    row = next(row for row in rows if row.coverage == coverage)
-    cells = fill(rows, columns, manifest)
-    cell, reference = cells.get((row.label, name)), manifest.reference
+    cells = fill_outline(outline, columns, manifest)
+    cell, against = (cells.get((row.label, column)) for column in (name, reference))
+    place = f"at coverage {row.label}" if outline.name == "risk" else f"in '{row.label}'"
     if cell is None or not cell.values:
-        raise UserError(f"{manifest.name}: {name} has no run with a risk at {coverage:g} %; see the table's notes")
-    parts = [f"{manifest.title}: selective risk (%) at coverage {coverage:g}", runs_text(by_name[name], row, cell)]
-    against = cells.get((row.label, reference))
-    if name != reference and against is not None and against.values:
-        parts += [runs_text(by_name[reference], row, against), test_text(manifest, name, cell, against)]
+        raise UserError(f"{manifest.name}: {name} has no run with a value {place}; see the table's notes")
+    parts = [f"{outline.title} {place}", runs_text(by_name[name], row, cell, outline.unit)]
+    if row.label in outline.undirected:
+        parts.append("No value is better than another here: nothing is compared.")
     elif name == reference:
         parts.append(f"{name} is the reference: it is compared with nothing.")
+    elif against is not None and against.values:
+        parts.append(runs_text(by_name[reference], row, against, outline.unit))
+        parts.append(test_text(manifest, name, cell, against))
     else:
         parts.append("No run of the reference is there: no comparison.")
     parts += [manifest.modified] if manifest.modified else []
-    return "\n\n".join([*parts, where_text(manifest, by_name[name].at(coverage), store)])
+    return "\n\n".join([*parts, where_text(manifest, by_name[name].at(row.coverage), store)])
 
 
-def runs_text(column: Column, row: Row, cell: Cell) -> str:
+def runs_text(column: Column, row: Row, cell: Cell, unit: str) -> str:
     part = column.at(row.coverage)
     origins = {record.seed: record.provenance.origin for record in part.records}
     jobs = {record.seed: record.job for record in part.records}
@@ -58,7 +87,7 @@ def runs_text(column: Column, row: Row, cell: Cell) -> str:
     score += f" after epoch {part.epoch} (at_epochs in the record)" if part.epoch else ""
     shown = cell.interval_text or f"±{cell.std}"
     heading = f"{column.name}{score}: {cell.mean}{shown} {cell.missing}".rstrip()
-    grid = tabulate(lines, ["seed", "risk (%)", "job", "made by"], tablefmt="simple", disable_numparse=True)
+    grid = tabulate(lines, ["seed", unit, "job", "made by"], tablefmt="simple", disable_numparse=True)
     return f"{heading} (mean {values.mean():.6f}, population std {values.std():.6f}{spread})\n{grid}"
 
 

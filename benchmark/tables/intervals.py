@@ -14,6 +14,7 @@ from benchmark.store.record import Record
 from benchmark.store.store import Store, folder_of
 from benchmark.tables.columns import Column
 
+REPEATED = "its images are the test images many times over, so they are not drawn one by one"
 OTHER_IMAGES = "it was tested on other images than the first, so they are not resampled together"
 Labels = NDArray[np.int64]
 
@@ -32,6 +33,8 @@ def with_draws(manifest: Manifest, columns: Sequence[Column], store: Store) -> l
         if column.is_oracle or column.parts or not column.records:
             continue
         try:
+            if repeats_images(column):
+                raise Unavailable(REPEATED)
             own = [resampled_run(record, column, manifest, store) for record in column.records]
             labels = own[0][1] if labels is None else labels
             if any(len(each) != len(labels) or (each != labels).any() for _, each in own):
@@ -43,6 +46,11 @@ def with_draws(manifest: Manifest, columns: Sequence[Column], store: Store) -> l
     return [
         replace(column, draws=drawn.get(column.name, {}), undrawn=reasons.get(column.name, "")) for column in columns
     ]
+
+
+def repeats_images(column: Column) -> bool:
+    """Tell whether its runs were tried on the same test images many times, changed by kind and severity."""
+    return any(record.evaluation is not None and record.evaluation.repeats_images for record in column.records)
 
 
 def resampled_run(record: Record, column: Column, manifest: Manifest, store: Store) -> tuple[ResampledRun, Labels]:

@@ -24,6 +24,7 @@ from benchmark.store.record import Record
 from benchmark.tables.build import average_ranks, complete_columns, fill, risk_rows, run_values, wins_ties_losses
 from benchmark.tables.columns import Column, gains_by_seed, split_by_coverage
 from benchmark.tables.effects.sheets import effect_sheets
+from benchmark.tables.intervals import repeats_images
 from benchmark.tables.markers import compared_keys, family_sizes, judge, reachable_p, run_tests
 from benchmark.tables.model import Cell, Cells, Row, Sheet
 from benchmark.tables.sheets.intervals import interval_sheets
@@ -199,7 +200,7 @@ def ranks_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
 def variance_sheet(manifest: Manifest, rows: Sequence[Row], columns: Sequence[Column]) -> Sheet | None:
     """Return a sheet with the standard deviation over seeds beside the one over test sets; of errors, not of losses."""
     numbers, lines = [], []
-    for column in (column for column in columns if not has_losses(column)):
+    for column in (column for column in columns if not has_losses(column) and not repeats_images(column)):
         line = [column.name]
         for row in rows:
             part, values = column.at(row.coverage), run_values(row, column)

@@ -27,7 +27,7 @@ WORDS: dict[str, tuple[list[str], Options]] = {
     "run": ([], RunOptions()),
     "tables": ([], TablesOptions()),
     "figures": ([], FiguresOptions()),
-    "explain": (["digits", "sr", "90"], ExplainOptions(task="digits", method="sr", coverage=90)),
+    "explain": (["digits", "sr", "90"], ExplainOptions(task="digits", method="sr", row="90")),
     "diff": (["a", "b"], DiffOptions(old="a", new="b")),
     "prepare": (["digits"], PrepareOptions(tasks=["digits"])),  # type: ignore[arg-type]
     "check": (["focal"], CheckOptions(method="focal")),

@@ -86,9 +86,9 @@ def test_tables_of_a_url_where_nothing_can_be_written_are_shown_all_the_same(
 
 def test_a_cell_is_explained(url: str, results: Path) -> None:
     label = first_label(results)
-    text = explain_cell(ExplainOptions(task="one", method=label, coverage=90, results=url))
+    text = explain_cell(ExplainOptions(task="one", method=label, row="90", results=url))
     assert f"{text}\n" == run_here("explain", "one", label, 90, "--results", url).stdout
-    here = explain_cell(ExplainOptions(task="one", method=label, coverage=90, results=str(results)))
+    here = explain_cell(ExplainOptions(task="one", method=label, row="90", results=str(results)))
     assert here == text.replace(str(local_copy(url)), str(results))
 
 

@@ -63,7 +63,7 @@ def test_what_is_not_compared(results: Store) -> None:
     assert "No run of the reference is there" in explain(replace(MANIFEST, reference="Late"), "Ours", 50, results)
     with pytest.raises(UserError, match="did you mean 'Theirs'"):
         explain(MANIFEST, "their", 50, results)
-    with pytest.raises(UserError, match="Late has no run with a risk at 50 %"):
+    with pytest.raises(UserError, match="Late has no run with a value at coverage 50"):
         explain(replace(MANIFEST, entries=(*MANIFEST.entries, LATE)), "Late", 50, results)
 
 

@@ -24,6 +24,8 @@ def runs_csv(manifest: Manifest, columns: Sequence[Column]) -> str:
     for column in split_by_coverage(columns):
         if not column.is_oracle:
             writer.writerows((*line, manifest.modified) for line in column_lines(manifest, column))
+            for *key, part, measure, value in part_lines(manifest, column):
+                writer.writerow((*key, f"{part}: {measure}", value, manifest.modified))
     return text.getvalue()
 
 
@@ -52,3 +54,26 @@ def measured(record: Record, score: str, coverages: Sequence[float]) -> Iterator
     for name in CURVES:
         if (curve := measures.curve(name)) is not None:
             yield from ((f"{name}@{coverage:g}", curve[round(2 * coverage)]) for coverage in coverages)
+
+
+def part_lines(manifest: Manifest, column: Column) -> Iterator[tuple[Any, ...]]:
+    """Yield all values of the parts of an evaluation set, with the part before the measure."""
+    label = name_at(column.label, column.coverage)
+    for record in column.records:
+        key = (manifest.task, record.method, label, column.score, record.seed)
+        yield from ((*key, *line) for line in measured_parts(record, column.score, manifest.coverages))
+
+
+def measured_parts(record: Record, score: str, coverages: Sequence[float]) -> Iterator[tuple[str, str, float]]:
+    """Yield the name of each part, a measure and its value."""
+    measured = record.evaluation
+    parts = measured.parts.get(score, {}) if measured is not None and measured.is_known else {}
+    for name, part in parts.items():
+        numbers = ((measure, value) for measure, value in vars(part).items() if isinstance(value, float))
+        yield from ((name, measure, value) for measure, value in numbers)
+        if part.risk is not None:
+            yield from ((name, f"risk@{coverage:g}", part.risk[round(2 * coverage)]) for coverage in coverages)
+        for coverage, kept in part.kept.items():
+            yield name, f"kept_coverage@{coverage}", kept.coverage
+            if kept.risk is not None:
+                yield name, f"kept_risk@{coverage}", kept.risk

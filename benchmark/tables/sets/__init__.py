@@ -1,0 +1,1 @@
+"""Tables about the parts of an evaluation set: severities, carried thresholds, new classes, groups."""
