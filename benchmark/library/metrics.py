@@ -19,7 +19,6 @@ from benchmark.library.arrays import (
     one_coverage,
     one_share,
     same_length,
-    shares,
     vector,
     whole,
     within,
@@ -31,9 +30,7 @@ __all__ = [
     "accuracy",
     "augrc",
     "aurc",
-    "best_cost",
     "brier",
-    "chow_cost",
     "class_coverage",
     "classifier_metrics",
     "coverage_at_risk",
@@ -49,7 +46,6 @@ __all__ = [
     "ranking_metrics",
     "risk_curve",
     "selective_risk",
-    "threshold_costs",
     "top_ties",
 ]
 
@@ -164,42 +160,6 @@ def coverage_at_risk(confidence: ArrayLike, loss: ArrayLike, risk: float) -> flo
     0.75
     """
     return metrics.coverage_at_risk(*ranked_losses(confidence, loss), one_share(risk, "risk"))
-
-
-def threshold_costs(confidence: ArrayLike, loss: ArrayLike, ratio: float) -> tuple[Array, Array]:
-    """Return the coverages 0, 1/n … 1 and the cost at each, where an error costs 1 and a rejection `ratio`.
-
-    >>> coverage, cost = threshold_costs([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1], 0.2)
-    >>> coverage, cost.round(3)
-    (array([0.  , 0.25, 0.5 , 0.75, 1.  ]), array([0.2 , 0.15, 0.35, 0.3 , 0.5 ]))
-    """
-    errors = metrics.errors_kept(metrics.ranked_loss(*ranked_losses(confidence, loss)))
-    return np.arange(len(errors)) / (len(errors) - 1), metrics.threshold_costs(errors, one_share(ratio, "ratio"))
-
-
-def best_cost(confidence: ArrayLike, loss: ArrayLike, ratio: ArrayLike) -> float | Array:
-    """Return the cost by the best threshold, chosen on these samples: a number for one ratio, an array for several.
-
-    >>> best_cost([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1], [0.2, 0.5])
-    array([0.15 , 0.375])
-    """
-    ranked, ratios = metrics.ranked_loss(*ranked_losses(confidence, loss)), shares(ratio, "ratio")
-    return number_or_array(metrics.best_costs(ranked, np.atleast_1d(ratios)), ratios)
-
-
-def chow_cost(probability: ArrayLike, error: ArrayLike, ratio: ArrayLike) -> float | Array:
-    """Return the cost by Chow's rule: keep where the largest class probability is at least 1 − ratio.
-
-    >>> chow_cost([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1], [0.15, 0.35])
-    array([0.1125, 0.3375])
-    """
-    ratios = shares(ratio, "ratio")
-    return number_or_array(metrics.chow_costs(*predicted_errors(probability, error), np.atleast_1d(ratios)), ratios)
-
-
-def number_or_array(values: Array, asked: Array) -> float | Array:
-    """Return an array only if several were asked for."""
-    return values if asked.ndim else float(values[0])
 
 
 def predicted_errors(probability: ArrayLike, error: ArrayLike) -> tuple[Array, Array]:

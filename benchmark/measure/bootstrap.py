@@ -186,7 +186,7 @@ def of_errors(number: Array, ends: Counts, sums: Array) -> Array:
 
 def at_part(table: Array | Counts, part: NDArray[np.int64]) -> Array:
     """Return the entry of each draw at the end of one of its parts."""
-    return np.take_along_axis(np.asarray(table, np.float64), part[None], axis=0)[0]
+    return np.asarray(np.take_along_axis(table, part[None], axis=0)[0], np.float64)
 
 
 def auroc_of(augrc: Array, wrong: Array) -> Array:

@@ -141,7 +141,8 @@ def naurc(confidence: ArrayLike, loss: ArrayLike) -> float:
 def normalised_aurc(area: ArrayLike, best: ArrayLike, risk: ArrayLike) -> Array:
     """Return NAURC = (AURC − AURC*)/(R(1) − AURC*): 0 is perfect, 1 is random; NaN where all losses are alike."""
     room = np.asarray(risk - np.asarray(best))
-    return np.divide(area - np.asarray(best), room, out=np.full_like(room, np.nan), where=room > ROUNDING)
+    gap = np.asarray(area - np.asarray(best))
+    return np.asarray(np.divide(gap, room, out=np.full_like(room, np.nan), where=room > ROUNDING))
 
 
 def coverage_at_risk(confidence: ArrayLike, loss: ArrayLike, risk: float) -> float:
@@ -184,7 +185,7 @@ def failure_aupr(confidence: ArrayLike, error: ArrayLike) -> float:
 
 def errors_kept(ranked: Array) -> Array:
     """Return E_k = Σ_{i≤k} ℓ_(i) for k = 0..n, from `ranked_loss`."""
-    return np.r_[0.0, np.cumsum(ranked)]
+    return np.asarray(np.r_[0.0, np.cumsum(ranked)])
 
 
 def threshold_costs(errors: Array, ratio: float) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import canonical
+from benchmark.measure.evaluate import RISKS
 from benchmark.measure.labels import match_labels
 from benchmark.measure.statistics import competition_ranks
 from benchmark.store.manifest import Manifest, with_every_run
@@ -103,12 +104,23 @@ def curve_value(curve: str, coverage: float) -> Value:
     return value
 
 
+def coverage_row(risk: int) -> Row:
+    name = f"coverage_at_risk_{risk}"
+    return Row(
+        f"coverage at {risk} % risk (%)", lambda r, s: vars(r.score(s))[name], lower_is_better=False, measure=name
+    )
+
+
 MEASURES = (
     Row("AURC ×10³", lambda r, s: r.score(s).aurc, scale=1000, measure="aurc"),
     Row("E-AURC ×10³", lambda r, s: r.score(s).e_aurc, scale=1000, measure="e_aurc"),
+    Row("NAURC", lambda r, s: r.score(s).naurc, scale=1, decimals=3, measure="naurc"),
     Row("expected AURC ×10³", lambda r, s: r.score(s).expected_aurc, scale=1000, measure="expected_aurc"),
     Row("AUGRC ×10³", lambda r, s: r.score(s).augrc, scale=1000, measure="augrc"),
     Row("AUROC (%)", lambda r, s: r.score(s).auroc, lower_is_better=False, measure="auroc"),
+    Row("AUPR (%)", lambda r, s: r.score(s).aupr, lower_is_better=False, measure="aupr"),
+    Row("FPR95 (%)", lambda r, s: r.score(s).fpr95, measure="fpr95"),
+    *(coverage_row(risk) for risk in RISKS),
     Row("accuracy (%)", lambda r, s: r.measures.classifier.accuracy, lower_is_better=False, measure="accuracy"),
     Row("NLL", lambda r, s: r.measures.classifier.nll, scale=1, decimals=3, measure="nll"),
     Row("Brier", lambda r, s: r.measures.classifier.brier, scale=1, decimals=3, measure="brier"),
@@ -116,23 +128,41 @@ MEASURES = (
 )
 
 
+HIGHER = (
+    "Higher is better for AUROC (a right prediction is more confident than a wrong one), AUPR (of errors), coverage "
+    "and accuracy, lower for the rest. NAURC: 0 is a perfect ranking, 1 a random one. FPR95: wrong predictions kept "
+    "with 95 % of the right ones. Coverage at 1 % risk: also called SAC at 99 % accuracy."
+)
+
+
 def measures_table(manifest: Manifest, columns: Sequence[Column]) -> Table:
     """Return the table of all measures but the risks: areas under curves, accuracy and calibration."""
-    manifest = replace(manifest, groups=(), shows=("markers", "second"))
     judged = split_by_coverage([column for column in columns if not column.is_oracle])
     more = manifest.decimals - Manifest.decimals
-    known = [row for row in MEASURES if any(run_values(row, column) or reasons(row, column) for column in judged)]
-    rows = [replace(row, decimals=row.decimals + more) for row in known]
-    cells = fill(rows, judged, manifest)
+    rows = [replace(row, decimals=row.decimals + more) for row in MEASURES]
+    return further_table(manifest, judged, rows, "measures", ("Further measures", HIGHER), "measure")
+
+
+def further_table(
+    manifest: Manifest, columns: Sequence[Column], rows: Sequence[Row], name: str, text: tuple[str, str], corner: str
+) -> Table:
+    """Return a table beside the risks; `text` is what it shows, and how to read it. Rows without a value are left out.
+
+    A note says which of them cannot be measured.
+    """
+    manifest = replace(manifest, groups=(), shows=("markers", "second"))
+    shown = [row for row in rows if any(run_values(row, column) for column in columns)]
+    cells = fill(shown, columns, manifest)
+    judged = [column for column in columns if not column.is_oracle]
+    what, meaning = text
     return Table(
-        name="measures",
-        caption=f"Further measures on {manifest.title}: {caption(manifest, cells)} Higher is better for AUROC (a"
-        " right prediction is more confident than a wrong one) and accuracy, lower for the rest.",
-        corner="measure",
-        rows=tuple(row.label for row in rows),
-        columns=tuple(column.name for column in judged),
+        name=name,
+        caption=f"{what} on {manifest.title}: {caption(manifest, cells)} {meaning}",
+        corner=corner,
+        rows=tuple(row.label for row in shown),
+        columns=tuple(column.name for column in columns),
         cells=cells,
-        notes=(*test_notes(manifest, judged, cells), *unknown_notes(rows, judged)),
+        notes=(*test_notes(manifest, judged, cells), *unknown_notes(rows, columns)),
         transposed=manifest.transpose,
     )
 

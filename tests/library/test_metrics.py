@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 import benchmark as sb
-from benchmark.library import compare, metrics, scores
+from benchmark.library import compare, costs, metrics, scores
 from benchmark.measure import metrics as measured
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence, Prediction
@@ -54,13 +54,10 @@ FURTHER: dict[str, tuple[Any, ...]] = {
     "classifier_metrics": (LOGITS, LABELS),
     "ranking_metrics": (CONFIDENCE, ERROR),
     "risk_curve": (CONFIDENCE, LOSS),
-    "threshold_costs": (CONFIDENCE, LOSS, 0.3),
-    "best_cost": (CONFIDENCE, LOSS, [0.3, 0.5]),
-    "chow_cost": (PROBABILITY, ERROR, [0.3, 0.5]),
 }
 
 
-@pytest.mark.parametrize("module", [metrics, scores, compare], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [metrics, costs, scores, compare], ids=lambda module: module.__name__)
 def test_every_public_function_has_an_example_that_holds(module: ModuleType) -> None:
     examples = [test for test in doctest.DocTestFinder().find(module) if test.examples]
     assert doctest.testmod(module).failed == 0
@@ -95,15 +92,17 @@ def test_those_with_other_arguments_too() -> None:
 def test_costs_too() -> None:
     ratios = measured.COST_RATIOS
     ranked, errors = measured.ranked_loss(CONFIDENCE, LOSS), LOGITS.argmax(axis=1) != LABELS
-    assert sb.metrics.best_cost(CONFIDENCE, LOSS, ratios).tolist() == measured.cost_curve(ranked)  # type: ignore[union-attr]
+    assert sb.costs.best_cost(CONFIDENCE, LOSS, ratios).tolist() == measured.cost_curve(ranked)  # type: ignore[union-attr]
     found = measure(Evidence(Prediction(LOGITS), LABELS), {}).classifier.chow_cost
     largest = np.exp(LOGITS).max(axis=1) / np.exp(LOGITS).sum(axis=1)
-    assert sb.metrics.chow_cost(largest, errors, ratios) == pytest.approx(found)
-    assert isinstance(sb.metrics.best_cost(CONFIDENCE, LOSS, 0.1), float)
-    assert isinstance(sb.metrics.chow_cost(largest, errors, 0.1), float)
-    coverage, costs = sb.metrics.threshold_costs(CONFIDENCE, LOSS, 0.4)
+    assert sb.costs.chow_cost(largest, errors, ratios) == pytest.approx(found)
+    assert isinstance(sb.costs.best_cost(CONFIDENCE, LOSS, 0.1), float)
+    assert isinstance(sb.costs.chow_cost(largest, errors, 0.1), float)
+    coverage, found_costs = sb.costs.threshold_costs(CONFIDENCE, LOSS, 0.4)
     assert coverage.tolist() == [k / 200 for k in range(201)]
-    assert (costs.min(), costs[0], costs[-1]) == pytest.approx((measured.cost_curve(ranked)[80], 0.4, LOSS.mean()))
+    assert (found_costs.min(), found_costs[0], found_costs[-1]) == pytest.approx(
+        (measured.cost_curve(ranked)[80], 0.4, LOSS.mean())
+    )
 
 
 def test_against_another_library() -> None:
@@ -279,12 +278,12 @@ BAD: dict[str, Callable[[], Any]] = {
     "risk: expected values from 0 to 1, got 5; this looks like per cent": lambda: sb.metrics.coverage_at_risk(
         [1, 2], [0, 1], 5
     ),
-    "ratio: expected values from 0 to 1, got -0.1": lambda: sb.metrics.best_cost([1, 2], [0, 1], -0.1),
-    "ratio: expected one number, got 2 numbers": lambda: sb.metrics.threshold_costs([1], [0], [0.1, 0.2]),  # type: ignore[arg-type]
+    "ratio: expected values from 0 to 1, got -0.1": lambda: sb.costs.best_cost([1, 2], [0, 1], -0.1),
+    "ratio: expected one number, got 2 numbers": lambda: sb.costs.threshold_costs([1], [0], [0.1, 0.2]),  # type: ignore[arg-type]
     "tpr: expected values from 0 to 1, got 95; this looks like per cent": lambda: sb.metrics.fpr_at_tpr(
         [1, 2], [0, 1], 95
     ),
-    "probability: expected values from 0 to 1, got 3": lambda: sb.metrics.chow_cost([0.5, 3], [0, 1], 0.1),
+    "probability: expected values from 0 to 1, got 3": lambda: sb.costs.chow_cost([0.5, 3], [0, 1], 0.1),
     "num_errors: expected at most n = 2, got 3": lambda: sb.metrics.optimal_aurc(3, 2),
 }
 """By what is said of it: what must not give a number."""
