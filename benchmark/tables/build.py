@@ -1,7 +1,7 @@
 """Build tables from columns. A table shows exactly the runs of its manifest; a missing run is shown as missing."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from benchmark.measure.labels import match_labels
 from benchmark.measure.statistics import competition_ranks
 from benchmark.store.manifest import Manifest, with_every_run
 from benchmark.store.record import Record
-from benchmark.tables.captions import KEPT, caption, is_provisional, table_notes, test_notes
+from benchmark.tables.captions import KEPT, caption, is_provisional, measures_text, table_notes, test_notes
 from benchmark.tables.columns import Column, abbreviate, column_notes, run_notes, split_by_coverage
 from benchmark.tables.markers import mark, test_of
 from benchmark.tables.model import Cell, Cells, Row, Table, Value
@@ -128,37 +128,34 @@ MEASURES = (
 )
 
 
-HIGHER = (
-    "Higher is better for AUROC (a right prediction is more confident than a wrong one), AUPR (of errors), coverage "
-    "and accuracy, lower for the rest. NAURC: 0 is a perfect ranking, 1 a random one. FPR95: wrong predictions kept "
-    "with 95 % of the right ones. Coverage at 1 % risk: also called SAC at 99 % accuracy."
-)
-
-
 def measures_table(manifest: Manifest, columns: Sequence[Column]) -> Table:
     """Return the table of all measures but the risks: areas under curves, accuracy and calibration."""
     judged = split_by_coverage([column for column in columns if not column.is_oracle])
     more = manifest.decimals - Manifest.decimals
     rows = [replace(row, decimals=row.decimals + more) for row in MEASURES]
-    return further_table(manifest, judged, rows, "measures", ("Further measures", HIGHER), "measure")
+    return further_table(manifest, judged, rows, Headings("measures", "Further measures", "measure", measures_text))
 
 
-def further_table(
-    manifest: Manifest, columns: Sequence[Column], rows: Sequence[Row], name: str, text: tuple[str, str], corner: str
-) -> Table:
-    """Return a table beside the risks; `text` is what it shows, and how to read it. Rows without a value are left out.
+@dataclass(frozen=True)
+class Headings:
+    """What a table is called, and how to read the rows that it shows."""
 
-    A note says which of them cannot be measured.
-    """
+    name: str
+    title: str
+    corner: str
+    text: Callable[[Sequence[Row]], str]
+
+
+def further_table(manifest: Manifest, columns: Sequence[Column], rows: Sequence[Row], headings: Headings) -> Table:
+    """Return a table beside the risks. Rows without a value are left out, and a note says why they have none."""
     manifest = replace(manifest, groups=(), shows=("markers", "second"))
     shown = [row for row in rows if any(run_values(row, column) for column in columns)]
     cells = fill(shown, columns, manifest)
     judged = [column for column in columns if not column.is_oracle]
-    what, meaning = text
     return Table(
-        name=name,
-        caption=f"{what} on {manifest.title}: {caption(manifest, cells)} {meaning}",
-        corner=corner,
+        name=headings.name,
+        caption=f"{headings.title} on {manifest.title}: {caption(manifest, cells)} {headings.text(shown)}",
+        corner=headings.corner,
         rows=tuple(row.label for row in shown),
         columns=tuple(column.name for column in columns),
         cells=cells,

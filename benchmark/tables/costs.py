@@ -6,35 +6,46 @@ from benchmark.measure.evaluate import COST_RATIOS
 from benchmark.measure.measures import Costs
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
-from benchmark.tables.build import further_table
+from benchmark.tables.build import Headings, further_table
 from benchmark.tables.columns import Column, split_by_coverage
 from benchmark.tables.model import Row, Table, Value
 
 CORNER = "c_reject/c_error (%)"
 THRESHOLD = (
     "Rows: what a rejection costs, in per cent of what an error costs. By the best threshold for these test images, "
-    "which shows what a ranking is worth; nobody knows it beforehand"
+    "which shows what a ranking is worth; nobody knows it beforehand."
 )
 CHOW = (
     "'Chow': by Chow's rule, which keeps an image if its largest class probability is at least 1 − c_reject/c_error. "
-    "Where probabilities are true, no rule is better; what it costs more than the best threshold is due to their errors"
+    "Where probabilities are true, no rule is better; where it costs more than the best threshold, they are not."
 )
-FLOOR = "Errors count with 1 − P(ŷ|x). The oracle is the floor: E min(1 − max P, c_reject/c_error), by Chow's rule"
+FLOOR = "Errors count with 1 − P(ŷ|x). The oracle is the floor: E min(1 − max P, c_reject/c_error), by Chow's rule."
 Read = Callable[[Record, str], Costs | None]
 
 
 def cost_tables(manifest: Manifest, columns: Sequence[Column]) -> list[Table]:
     """Return the tables of costs for which there are runs; posterior-expected costs where the truth is known."""
     judged = split_by_coverage([column for column in columns if not column.is_oracle])
-    rows = [row for ratio in COST_RATIOS for row in (best_row(ratio), chow_row(ratio))]
-    what = "Cost of errors and rejections (mean, % of c_error)"
-    tables = [further_table(manifest, judged, rows, "costs", (what, f"{THRESHOLD}. {CHOW}."), CORNER)]
     oracles = [column for column in columns if column.is_oracle]
+    rows = [row for ratio in COST_RATIOS for row in (best_row(ratio), chow_row(ratio))]
+    tables = [further_table(manifest, judged, rows, COSTS)]
     if oracles:
-        text = "Posterior-expected cost (mean, % of c_error)", f"{THRESHOLD}. {FLOOR}."
         expected = [expected_row(ratio) for ratio in COST_RATIOS]
-        tables.append(further_table(manifest, [*judged, *oracles], expected, "expected_costs", text, CORNER))
+        tables.append(further_table(manifest, [*judged, *oracles], expected, EXPECTED))
     return [table for table in tables if table.rows]
+
+
+def costs_text(rows: Sequence[Row]) -> str:
+    """Return how to read these costs."""
+    return f"{THRESHOLD} {CHOW}" if any(row.measure == "chow_cost" for row in rows) else THRESHOLD
+
+
+def expected_text(rows: Sequence[Row]) -> str:
+    return f"{THRESHOLD} {FLOOR}"
+
+
+COSTS = Headings("costs", "Cost of errors and rejections (mean, % of c_error)", CORNER, costs_text)
+EXPECTED = Headings("expected_costs", "Posterior-expected cost (mean, % of c_error)", CORNER, expected_text)
 
 
 def best_row(ratio: int) -> Row:

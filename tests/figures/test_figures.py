@@ -32,7 +32,7 @@ from benchmark.tables import looks
 from benchmark.tables.columns import Column
 from methods import Registry
 from tests.conftest import ROOT, run_here
-from tests.tables.test_build import LATE, MANIFEST, diverged, fill, record, with_score
+from tests.tables.test_build import LATE, MANIFEST, costs_below, diverged, fill, record, with_score
 from tests.tables.test_other_code import made_by_other_code
 
 METHODS = ("Ours", "Theirs", "Plain")
@@ -42,8 +42,12 @@ SEEDS = (0, 1, 2)
 def full_record(seed: int, level: float, oracle: ScoreMeasures | None = None, **extra: Any) -> Record:
     """A record whose curve rises with the coverage to `level`."""
     curve = [level * (1 + seed / 50) * (i / 200) ** 2 for i in range(201)]
-    score = ScoreMeasures(curve, aurc=level / 3, e_aurc=0.0, augrc=0.0, auroc=0.9 - level / 5, top_ties=0.0)
-    measures = Measures(ClassifierMeasures(1 - curve[200], 0.5, 0.2, 0.1), {"SR": score}, 60, oracle=oracle)
+    score = ScoreMeasures(
+        curve, aurc=level / 3, e_aurc=0.0, augrc=0.0, auroc=0.9 - level / 5, top_ties=0.0, cost=costs_below(level)
+    )
+    measures = Measures(
+        ClassifierMeasures(1 - curve[200], 0.5, 0.2, 0.1, costs_below(0.3)), {"SR": score}, 60, oracle=oracle
+    )
     provenance = Provenance(environments=("here",), seconds=10 * level + seed, peak_bytes=2**28 + seed)
     return record(seed, {"SR": (0.0, 0.0)}, **{"measures": measures, "provenance": provenance, **extra})
 

@@ -35,10 +35,19 @@ def record(
     for name, (full, half) in risks.items():
         curve = [9.9] * 201
         curve[200], curve[100] = full, half
-        scores[name] = ScoreMeasures(curve, aurc=half, e_aurc=0.0, augrc=0.0, auroc=0.9, top_ties=0.0)
-    measures = Measures(ClassifierMeasures(0.9, 0.5, 0.2, 0.1), scores, num_images=1000, oracle=oracle)
+        scores[name] = ScoreMeasures(
+            curve, aurc=half, e_aurc=0.0, augrc=0.0, auroc=0.9, top_ties=0.0, naurc=0.125, fpr95=0.3, aupr=0.4,
+            coverage_at_risk_1=0.0, coverage_at_risk_2=0.5, coverage_at_risk_5=0.8125, cost=costs_below(0.1),
+        )  # fmt: skip
+    classifier = ClassifierMeasures(0.9, 0.5, 0.2, 0.1, costs_below(0.15))
+    measures = Measures(classifier, scores, num_images=1000, oracle=oracle)
     made = Record("toy", "ours", "id", seed, {}, measures=measures, provenance=Provenance(environments=("here",)))
     return replace(made, made_by=made_by_now(made), **extra)
+
+
+def costs_below(most: float) -> list[float]:
+    """Costs that rise with that of a rejection up to a bound."""
+    return [min(0.9 * i / 200, most) for i in range(101)]
 
 
 def with_score(run: Record, name: str, **changes: Any) -> Record:
@@ -90,7 +99,7 @@ def many_columns(folder: Path) -> tuple[Manifest, Store]:
     """Runs with every mark a table can have: missing, diverged, an oracle, notes, odd names."""
     store = Store(folder)
     curve = [0.0] * 201
-    oracle = ScoreMeasures(curve, expected_risk=curve)
+    oracle = ScoreMeasures(curve, expected_risk=curve, expected_cost=costs_below(0.05))
     fill(store, "ours", [record(seed, {"SR": (0.1 + seed / 1000, 0.01)}, oracle=oracle) for seed in range(5)])
     scores = [{"head": (0.2, 0.2 + seed / 100), "SR": (0.1, 0.1)} for seed in range(4)]
     fill(store, "theirs", [record(seed, each, notes=["100% & more_ #1"]) for seed, each in enumerate(scores)])
