@@ -23,14 +23,14 @@ INTERVAL = (
 HIGHER = {
     "auroc": "AUROC (a right prediction is more confident than a wrong one)",
     "aupr": "AUPR (of errors)",
-    "coverage_at_risk_1": "coverage",
+    "coverage_at_risk_1": "SAC",
     "accuracy": "accuracy",
 }
 """Measures of which more is better, as a caption names them."""
 MEANINGS = {
     "naurc": "NAURC: 0 is a perfect ranking, 1 a random one.",
     "fpr95": "FPR95: wrong predictions kept with 95 % of the right ones.",
-    "coverage_at_risk_1": "Coverage at 1 % risk is also called SAC at 99 % accuracy.",
+    "coverage_at_risk_1": "SAC99: the largest coverage at which at least 99 % are right, or coverage at 1 % risk.",
 }
 
 

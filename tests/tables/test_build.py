@@ -20,6 +20,8 @@ from benchmark.store.record import Record
 from benchmark.store.store import RECORD, Store, folder_of
 from benchmark.tables import render
 from benchmark.tables.build import select
+from benchmark.tables.columns import load_columns
+from benchmark.tables.costs import cost_tables
 from benchmark.tables.render import latex
 from tests.conftest import tables_of
 
@@ -322,3 +324,14 @@ def test_a_table_fits_the_terminal(width: int, store: Store) -> None:
     few = tables_of(replace(wide, coverages=(100, 50)), store)[0]
     pages = [line for line in render.markdown_table(few, 90).splitlines() if line.startswith("|-")]
     assert len(pages) == 1
+
+
+def test_costs_are_read_at_their_ratios(tmp_path: Path) -> None:
+    """A table for what was measured, and one for what is expected; rows that nobody has a value for are left out."""
+    manifest, store = many_columns(tmp_path)
+    costs, expected = cost_tables(manifest, load_columns(manifest, store))
+    assert costs.rows == tuple(f"{c}{rule}" for c in (1, 2, 5, 10, 20, 50) for rule in ("", " Chow"))
+    assert [costs.cells[row, "Ours"].values[0] for row in ("2", "20", "50 Chow")] == pytest.approx([1.8, 10, 15])
+    assert "oracle" not in costs.columns and "Chow's rule" in costs.caption
+    assert [expected.cells[row, "oracle"].values[0] for row in ("2", "50")] == pytest.approx([1.8, 5])
+    assert cost_tables(replace(manifest, entries=(LATE,)), []) == []

@@ -16,7 +16,7 @@ from tests.store.test_files import results as trained_runs
 results = trained_runs
 
 
-COVERAGES = [f"coverage at {risk} % risk (%)" for risk in (1, 2, 5)]
+COVERAGES = ["SAC99 (%)", "SAC98 (%)", "SAC95 (%)"]
 
 
 @pytest.fixture
