@@ -106,9 +106,7 @@ def curve_value(curve: str, coverage: float) -> Value:
 
 def coverage_row(risk: int) -> Row:
     name = f"coverage_at_risk_{risk}"
-    return Row(
-        f"coverage at {risk} % risk (%)", lambda r, s: vars(r.score(s))[name], lower_is_better=False, measure=name
-    )
+    return Row(f"SAC{100 - risk} (%)", lambda r, s: vars(r.score(s))[name], lower_is_better=False, measure=name)
 
 
 MEASURES = (
