@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from benchmark.base.errors import JobsFailed as JobsFailed
     from benchmark.base.errors import UserError as UserError
+    from benchmark.library import costs as costs
     from benchmark.library import metrics as metrics
     from benchmark.library import scores as scores
     from benchmark.library.compare import compare as compare
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from benchmark.library.run import run as run
     from benchmark.library.score import score as score
 
-MODULES = ("metrics", "scores")
+MODULES = ("costs", "metrics", "scores")
 FUNCTIONS = {
     "JobsFailed": "benchmark.base.errors",
     "UserError": "benchmark.base.errors",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmark.figures import bound, cost, effects, gain, ranks, risk_coverage, sensitivity, tsne
+from benchmark.figures import bound, cost, effects, expected_cost, gain, ranks, risk_coverage, sensitivity, tsne
 from benchmark.figures.runs import Runs, load_runs
 from benchmark.figures.sets import abstention, groups, severity, shift
 from benchmark.figures.style import NotDrawn, house_style, save
@@ -17,6 +17,7 @@ OF_A_TASK: dict[str, Callable[[Runs], Figure]] = {
     "risk-coverage": risk_coverage.draw,
     "ranks": ranks.draw,
     "cost": cost.draw,
+    "expected-cost": expected_cost.draw,
     "gain": gain.draw,
     "effects": effects.draw,
     "tsne": tsne.draw,

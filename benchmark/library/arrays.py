@@ -12,6 +12,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 NUMBERS = "biuf"
 """Kinds of numpy types that are real numbers."""
+PER_CENT = "; this looks like per cent: divide by 100"
 
 
 def as_array(values: Any, name: str) -> Array:
@@ -157,19 +158,39 @@ def label_vector(labels: ArrayLike, num_classes: int | None = None) -> Labels:
 
 def coverages(coverage: ArrayLike) -> Array:
     """Return one coverage or several, as shares above 0 and up to 1."""
-    found = finite(coverage, "coverage")
-    if found.ndim > 1 or not found.size:
-        raise ValueError(f"coverage: expected a number or a list of numbers, got the shape {found.shape}")
-    hint = "; this looks like per cent: divide by 100" if (found > 1).any() and (found > 0).all() else ""
+    found = numbers(coverage, "coverage")
+    hint = PER_CENT if (found > 1).any() and (found > 0).all() else ""
     refuse((found <= 0) | (found > 1), found, "coverage", "shares above 0 and up to 1", hint)
     return found
 
 
-def one_coverage(value: float) -> float:
-    found = coverages(value)
+def shares(values: ArrayLike, name: str) -> Array:
+    """Return one share or several, from 0 to 1."""
+    found = numbers(values, name)
+    return within(found, name, 0, 1, PER_CENT if (found > 1).any() and (found >= 0).all() else "")
+
+
+def numbers(values: ArrayLike, name: str) -> Array:
+    """Return one finite number or several."""
+    found = finite(values, name)
+    if found.ndim > 1 or not found.size:
+        raise ValueError(f"{name}: expected a number or a list of numbers, got the shape {found.shape}")
+    return found
+
+
+def one(found: Array, name: str) -> float:
+    """Return the only number of those that were checked."""
     if found.ndim:
-        raise ValueError(f"coverage: expected one number, got {counted(len(found), 'number')}")
+        raise ValueError(f"{name}: expected one number, got {counted(len(found), 'number')}")
     return float(found)
+
+
+def one_coverage(value: float) -> float:
+    return one(coverages(value), "coverage")
+
+
+def one_share(value: float, name: str) -> float:
+    return one(shares(value, name), name)
 
 
 def whole(value: Any, name: str, least: int) -> int:

@@ -17,13 +17,14 @@ from benchmark.library.arrays import (
     logits_table,
     loss_vector,
     one_coverage,
+    one_share,
     same_length,
     vector,
     whole,
     within,
 )
 from benchmark.measure import metrics
-from benchmark.measure.evaluate import OF_CLASSIFIERS, Classified
+from benchmark.measure.evaluate import OF_CLASSIFIERS, RISKS, Classified
 
 __all__ = [
     "accuracy",
@@ -32,9 +33,13 @@ __all__ = [
     "brier",
     "class_coverage",
     "classifier_metrics",
+    "coverage_at_risk",
     "e_aurc",
     "ece",
+    "failure_aupr",
     "failure_auroc",
+    "fpr_at_tpr",
+    "naurc",
     "nll",
     "optimal_aurc",
     "percentile_risk",
@@ -87,6 +92,15 @@ def e_aurc(confidence: ArrayLike, error: ArrayLike) -> float:
     return metrics.e_aurc(*ranked_errors(confidence, error))
 
 
+def naurc(confidence: ArrayLike, loss: ArrayLike) -> float:
+    """Return the AURC between that of a perfect ranking (0) and of a random one (1); NaN where all losses are alike.
+
+    >>> round(naurc([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1]), 6)
+    0.428571
+    """
+    return metrics.naurc(*ranked_losses(confidence, loss))
+
+
 def optimal_aurc(num_errors: int, n: int) -> float:
     """Return the AURC of a perfect ranking of n samples of which so many are wrong.
 
@@ -115,6 +129,43 @@ def failure_auroc(confidence: ArrayLike, error: ArrayLike) -> float:
     0.75
     """
     return metrics.failure_auroc(*ranked_errors(confidence, error))
+
+
+def failure_aupr(confidence: ArrayLike, error: ArrayLike) -> float:
+    """Return the average precision of errors, the least confident found first; NaN if there is only one kind.
+
+    >>> round(failure_aupr([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1]), 6)
+    0.833333
+    """
+    return metrics.failure_aupr(*ranked_errors(confidence, error))
+
+
+def fpr_at_tpr(confidence: ArrayLike, error: ArrayLike, tpr: float = 0.95) -> float:
+    """Return the share of wrong samples kept, by the strictest threshold that keeps a share of the right ones.
+
+    Samples with the confidence of the threshold are kept. NaN if there is only one kind.
+
+    >>> fpr_at_tpr([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1])
+    0.5
+    """
+    return metrics.fpr_at_tpr(*ranked_errors(confidence, error), one_share(tpr, "tpr"))
+
+
+def coverage_at_risk(confidence: ArrayLike, loss: ArrayLike, risk: float) -> float:
+    """Return the largest coverage whose selective risk is not above a bound; 0 if there is none.
+
+    It is the selective accuracy constraint (SAC) at the accuracy 1 − risk.
+
+    >>> coverage_at_risk([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1], 0.4)
+    0.75
+    """
+    return metrics.coverage_at_risk(*ranked_losses(confidence, loss), one_share(risk, "risk"))
+
+
+def predicted_errors(probability: ArrayLike, error: ArrayLike) -> tuple[Array, Array]:
+    checked = within(vector(probability, "probability"), "probability", 0, 1), error_vector(error)
+    same_length(probability=checked[0], error=checked[1])
+    return checked
 
 
 def selective_risk(confidence: ArrayLike, loss: ArrayLike, coverage: ArrayLike) -> float | Array:
@@ -173,17 +224,21 @@ def top_ties(confidence: ArrayLike) -> float:
 
 
 def ranking_metrics(confidence: ArrayLike, error: ArrayLike) -> dict[str, float]:
-    """Return all metrics of a confidence at once: aurc, e_aurc, augrc, auroc (of failures) and top_ties.
+    """Return all metrics of a confidence at once, by their names in records.
 
-    >>> ranking_metrics([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1])["auroc"]
-    0.75
+    >>> sorted(ranking_metrics([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1]))[:4]
+    ['augrc', 'aupr', 'aurc', 'auroc']
     """
     ranked, errors = ranked_errors(confidence, error)
     return {
         "aurc": metrics.aurc(ranked, errors),
         "e_aurc": metrics.e_aurc(ranked, errors),
+        "naurc": metrics.naurc(ranked, errors),
         "augrc": metrics.augrc(ranked, errors),
         "auroc": metrics.failure_auroc(ranked, errors),
+        "aupr": metrics.failure_aupr(ranked, errors),
+        "fpr95": metrics.fpr_at_tpr(ranked, errors),
+        **{f"coverage_at_risk_{r}": metrics.coverage_at_risk(ranked, errors, r / 100) for r in RISKS},
         "top_ties": metrics.top_ties(ranked),
     }
 
@@ -194,7 +249,7 @@ def accuracy(logits: ArrayLike, labels: ArrayLike) -> float:
     >>> accuracy([[2.0, 0.0], [0.0, 1.0], [3.0, 1.0]], [0, 1, 1])
     0.6666666666666667
     """
-    return OF_CLASSIFIERS["accuracy"](Classified(*classified(logits, labels)))
+    return float(OF_CLASSIFIERS["accuracy"](Classified(*classified(logits, labels))))
 
 
 def nll(logits: ArrayLike, labels: ArrayLike) -> float:
@@ -221,9 +276,7 @@ def ece(probability: ArrayLike, error: ArrayLike, bins: int = 15) -> float:
     >>> round(ece([0.9, 0.8, 0.7, 0.6], [0, 0, 1, 1], bins=5), 6)
     0.3
     """
-    predicted, errors = within(vector(probability, "probability"), "probability", 0, 1), error_vector(error)
-    same_length(probability=predicted, error=errors)
-    return metrics.ece(predicted, errors, whole(bins, "bins", 1))
+    return metrics.ece(*predicted_errors(probability, error), whole(bins, "bins", 1))
 
 
 def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]:
@@ -233,4 +286,4 @@ def classifier_metrics(logits: ArrayLike, labels: ArrayLike) -> dict[str, float]
     ['accuracy', 'brier', 'ece', 'nll']
     """
     run = Classified(*classified(logits, labels))
-    return {name: formula(run) for name, formula in OF_CLASSIFIERS.items()}
+    return {name: OF_CLASSIFIERS[name](run) for name in ("accuracy", "nll", "brier", "ece")}

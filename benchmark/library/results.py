@@ -26,6 +26,7 @@ from benchmark.store.store import Store
 from benchmark.tables.assemble import all_tables
 from benchmark.tables.build import select
 from benchmark.tables.columns import split_by_coverage
+from benchmark.tables.costs import cost_tables
 from benchmark.tables.intervals import with_draws
 from benchmark.tables.model import Table
 from benchmark.tables.modified import open_table, with_note
@@ -85,8 +86,9 @@ class Results:
         """Return a line for each run and measure: task, method, label, score, seed, set, measure, value.
 
         `measure` is aurc, e_aurc, augrc, auroc, accuracy, nll, brier, ece, risk@90 (at the coverages of the table, in
-        per cent) and so on; values are fractions. A run that diverged has the measure `diverged` alone. `set` is `test`
-        for all images together; in an evaluation set also the name of a part, such as `severity 3`.
+        per cent), cost_10 (where a rejection costs 10 % of an error) and so on; values are fractions. A run that
+        diverged has the measure `diverged` alone. `set` is `test` for all images together; in an evaluation set also
+        the name of a part, such as `severity 3`.
         """
         from pandas import DataFrame
 
@@ -119,7 +121,7 @@ class Results:
         coverages: Any = None,
         reference: str | None = None,
     ) -> TableView:
-        """Return a table of a task: `risk` (selective risk) or `measures`; for some tasks also `expected_risk`.
+        """Return a table of a task: `risk` (selective), `measures` or `costs`; for some tasks also `expected_risk`.
 
         `methods`, `coverages` (in per cent) and `reference` replace those of the task, as in the command `tables`.
         """
@@ -128,7 +130,8 @@ class Results:
         published = self.store.paper_manifests()
         chosen = select(manifest, asked.methods, asked.coverages, asked.reference, published)
         opened, columns = open_table(chosen, self.store)
-        shown = all_tables(opened, with_draws(opened, columns, self.store))
+        columns = with_draws(opened, columns, self.store)
+        shown = [*all_tables(opened, columns), *cost_tables(opened, columns)]
         tables = {table.name: table for table in with_note(shown, opened.modified)}
         return TableView(tables[match_name(name, tables, f"table of {task}:")])
 

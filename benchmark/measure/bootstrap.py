@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.measure.evaluate import Classified, Ranking
-from benchmark.measure.metrics import kept
+from benchmark.measure.evaluate import COST_RATIOS, RISKS, Classified, Ranking
+from benchmark.measure.metrics import ROUNDING, kept, normalised_aurc
 from benchmark.measure.prediction import Evidence
 from benchmark.measure.statistics import DRAWS, LEVEL, NOISE_DECIMALS, Outcome
 
@@ -73,13 +73,25 @@ class ResampledRanking:
         sizes, losses, ends = self.ranked_parts(counts)
         sums = np.vstack([np.zeros_like(losses[:1]), np.cumsum(losses, axis=0)])
         aurc, augrc = (self.area(table, sizes, losses, ends) for table in self.tables)
-        measures = {"aurc": aurc, "augrc": augrc} | risks(ends, sums, coverages)
-        if ((self.loss == 0) | (self.loss == 1)).all():
-            wrong = sums[-1] / len(self.loss)
-            optimum = self.optimal_aurc[np.rint(sums[-1]).astype(np.int64)]
-            return measures | {"e_aurc": aurc - optimum, "auroc": auroc_of(augrc, wrong)}
+        mean = sums[-1] / len(self.loss)
+        best = self.optimum(counts, sums[-1])
+        measures = {"aurc": aurc, "augrc": augrc, "e_aurc": aurc - best, "naurc": normalised_aurc(aurc, best, mean)}
+        measures |= risks(ends, sums, coverages) | coverages_at_risk(ends, sums) | best_costs(ends, sums)
+        if not self.is_right_or_wrong:
+            return measures
+        return measures | {"auroc": auroc_of(augrc, mean), "fpr95": fpr95(ends, sums), "aupr": aupr(ends, sums)}
+
+    @cached_property
+    def is_right_or_wrong(self) -> bool:
+        """Tell whether every loss is 0 or 1."""
+        return bool(((self.loss == 0) | (self.loss == 1)).all())
+
+    def optimum(self, counts: Counts, total: Array) -> Array:
+        """Return the AURC of a perfect ranking in each draw, whose losses sum to `total`."""
+        if self.is_right_or_wrong:
+            return np.asarray(self.optimal_aurc[np.rint(total).astype(np.int64)])
         best = self.by_loss
-        return measures | {"e_aurc": aurc - best.area(best.tables[0], *best.ranked_parts(counts))}
+        return best.area(best.tables[0], *best.ranked_parts(counts))
 
     def parts(self, counts: Counts) -> tuple[Counts, Array]:
         """Return how many samples of each part are in each draw, and the sum of their losses."""
@@ -128,6 +140,53 @@ def risks(ends: Counts, sums: Array, coverages: Sequence[float]) -> dict[str, Ar
     pairs = zip(np.ascontiguousarray(ends.T), np.ascontiguousarray(sums.T), strict=True)
     found = np.array([np.interp(numbers, xs, ys) for xs, ys in pairs]) / numbers
     return {f"risk@{coverage:g}": found[:, index] for index, coverage in enumerate(coverages)}
+
+
+def coverages_at_risk(ends: Counts, sums: Array) -> dict[str, Array]:
+    """Return the largest coverage in each draw at each bound of the risk."""
+    return {f"coverage_at_risk_{risk:g}": coverage_at_risk(ends, sums, risk / 100 + ROUNDING) for risk in RISKS}
+
+
+def coverage_at_risk(ends: Counts, sums: Array, risk: float) -> Array:
+    """Return the same at one bound: at the end of the last part where it holds, or within the part after it."""
+    room = risk * ends - sums
+    before = len(ends) - 1 - np.argmax(room[::-1] >= 0, axis=0)
+    after = np.minimum(before + 1, len(ends) - 1)
+    left, fall = at_part(room, before), at_part(room, before) - at_part(room, after)
+    size = at_part(ends, after) - at_part(ends, before)
+    within = np.floor(np.divide(left * size, fall, out=np.zeros_like(left), where=after > before))
+    return np.asarray((at_part(ends, before) + within) / ends[-1])
+
+
+def best_costs(ends: Counts, sums: Array) -> dict[str, Array]:
+    """Return the cost by the best threshold in each draw at each ratio of the tables."""
+    n = int(ends[-1, 0])
+    found = {ratio: (sums - ratio / 100 * ends).min(axis=0) / n + ratio / 100 for ratio in COST_RATIOS}
+    return {f"cost_{ratio:g}": costs for ratio, costs in found.items()}
+
+
+def fpr95(ends: Counts, sums: Array) -> Array:
+    """Return the share of wrong samples kept with 95 % of the right ones; NaN where there is only one kind."""
+    right = ends - sums
+    enough = np.argmax(right >= kept(0.95, right[-1]), axis=0)
+    return of_errors(at_part(sums, enough), ends, sums)
+
+
+def aupr(ends: Counts, sums: Array) -> Array:
+    """Return the AUPR of errors in each draw; NaN where there is only one kind."""
+    precision = (sums[-1] - sums[:-1]) / np.maximum(ends[-1] - ends[:-1], 1)
+    return of_errors((np.diff(sums, axis=0) * precision).sum(axis=0), ends, sums)
+
+
+def of_errors(number: Array, ends: Counts, sums: Array) -> Array:
+    """Return a number as a share of all errors; NaN where there is only one kind."""
+    both = (sums[-1] > 0) & (sums[-1] < ends[-1])
+    return np.asarray(np.divide(number, sums[-1], out=np.full_like(number, np.nan), where=both))
+
+
+def at_part(table: Array | Counts, part: NDArray[np.int64]) -> Array:
+    """Return the entry of each draw at the end of one of its parts."""
+    return np.asarray(np.take_along_axis(table, part[None], axis=0)[0], np.float64)
 
 
 def auroc_of(augrc: Array, wrong: Array) -> Array:
@@ -199,9 +258,16 @@ def resampled(evidence: Evidence, confidence: Array) -> ResampledRun:
         return ResampledRun(rankings, (ResampledMeans(accuracy),))
     classified = Classified(prediction.logits, evidence.labels, prediction.probabilities)
     likely = classified.likelihoods
-    means = ResampledMeans(accuracy | {"nll": -likely.label_log_p, "brier": likely.squared_distance})
     probability = np.asarray(classified.probability, np.float64)
+    likelihoods = {"nll": -likely.label_log_p, "brier": likely.squared_distance}
+    means = ResampledMeans(accuracy | likelihoods | chow_costs(probability, ranking.error))
     return ResampledRun(rankings, (means, ResampledCalibration(probability, ranking.error)))
+
+
+def chow_costs(probability: Array, error: Array) -> dict[str, Array]:
+    """Return what each sample costs by Chow's rule at each ratio of the tables."""
+    ratios = {f"chow_cost_{ratio:g}": ratio / 100 for ratio in COST_RATIOS}
+    return {name: np.where(probability >= 1 - ratio, error, ratio) for name, ratio in ratios.items()}
 
 
 def interval(draws: Array) -> tuple[float, float]:

@@ -20,6 +20,10 @@ from benchmark.measure.scores import Confidence, as_public_codes
 
 CLASS_COVERAGES = (90, 80, 70, 50)
 """In per cent: the coverages at which a record keeps the share of each class."""
+RISKS = (1, 2, 5)
+"""In per cent: the bounds of the risk for which a record keeps the largest coverage."""
+COST_RATIOS = (1, 2, 5, 10, 20, 50)
+"""What a rejection costs, in per cent of what an error costs: the ratios that tables show."""
 ORACLE = "oracle"
 Floats = NDArray[np.float64]
 
@@ -85,6 +89,16 @@ class Ranking:
         return None if np.isnan(found) else found
 
     @cached_property
+    def naurc(self) -> float | None:
+        return unless_nan(
+            float(metrics.normalised_aurc(metrics.mean_risk(self.ranked), self.optimum, self.error.mean()))
+        )
+
+    def of_errors(self, formula: Callable[[Confidence, Floats], float]) -> float | None:
+        """Return a measure of two kinds, right and wrong; None where there is one, or losses between 0 and 1."""
+        return unless_nan(formula(self.confidence, self.error)) if self.is_right_or_wrong else None
+
+    @cached_property
     def expected(self) -> Floats | None:
         """Return 1 − P(ŷ|x), where P is known."""
         posterior = self.evidence.posterior
@@ -120,11 +134,16 @@ class Ranking:
         return {f"{c}": [None if np.isnan(x) else round(float(x), 6) for x in each] for c, each in found.items()}
 
 
-OF_CLASSIFIERS: dict[str, Callable[[Classified], float]] = {
+def unless_nan(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+OF_CLASSIFIERS: dict[str, Callable[[Classified], Any]] = {
     "accuracy": lambda c: float(1 - c.error.mean()),
     "nll": lambda c: float(-c.likelihoods.label_log_p.mean()),
     "brier": lambda c: float(c.likelihoods.squared_distance.mean()),
     "ece": lambda c: metrics.ece(c.probability, c.error),
+    "chow_cost": lambda c: metrics.chow_cost_curve(c.probability, c.error),
 }
 OF_SCORES: dict[str, Callable[[Ranking], Any]] = {
     "risk": lambda r: metrics.curve(r.ranked),
@@ -138,6 +157,14 @@ OF_SCORES: dict[str, Callable[[Ranking], Any]] = {
     "percentile_risk": lambda r: r.percentile[0].tolist(),
     "percentile_coverage": lambda r: r.percentile[1].tolist(),
     "class_coverage": lambda r: r.class_coverage,
+    "naurc": lambda r: r.naurc,
+    "coverage_at_risk_1": lambda r: metrics.largest_coverage(r.ranked, 0.01),
+    "coverage_at_risk_2": lambda r: metrics.largest_coverage(r.ranked, 0.02),
+    "coverage_at_risk_5": lambda r: metrics.largest_coverage(r.ranked, 0.05),
+    "fpr95": lambda r: r.of_errors(metrics.fpr_at_tpr),
+    "aupr": lambda r: r.of_errors(metrics.failure_aupr),
+    "cost": lambda r: metrics.cost_curve(r.ranked),
+    "expected_cost": lambda r: None if r.ranked_expected is None else metrics.cost_curve(r.ranked_expected),
 }
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 Curve = Sequence[float]
 """At the coverages 0, 0.5, …, 100 %."""
+Costs = Sequence[float]
+"""For each image, in units of what an error costs. A rejection costs 0, 0.5, …, 50 % of that."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,8 @@ class ClassifierMeasures:
     nll: float | None = None
     brier: float | None = None
     ece: float | None = None
+    chow_cost: Costs | None = None
+    """By Chow's rule."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,19 @@ class ScoreMeasures:
     """The coverage really kept then."""
     class_coverage: Mapping[str, Sequence[float | None]] | None = None
     """By coverage in per cent: what is kept of each class."""
+    naurc: float | None = None
+    coverage_at_risk_1: float | None = None
+    """Largest coverage with a risk of at most 1 %."""
+    coverage_at_risk_2: float | None = None
+    coverage_at_risk_5: float | None = None
+    fpr95: float | None = None
+    """Share of wrong predictions kept with 95 % of the right ones."""
+    aupr: float | None = None
+    """Of errors."""
+    cost: Costs | None = None
+    """By the best threshold."""
+    expected_cost: Costs | None = None
+    """By the best threshold for the posterior-expected cost, where the truth is known."""
 
     def curve(self, name: str) -> Curve | None:
         """Return a curve by its name in records."""

@@ -16,6 +16,9 @@ from scipy.stats import rankdata
 Array = NDArray[np.float64]
 
 CURVE_COVERAGES: Array = np.arange(201) / 200
+COST_RATIOS: Array = np.arange(101) / 200
+ROUNDING = 1e-9
+"""Less than this is lost when floats are added up: what exceeds a bound by no more does not exceed it."""
 BLOCK = 2**18
 """Numbers of a table that are worked on at a time: they stay in the processor's cache, and spare the memory."""
 
@@ -129,6 +132,87 @@ def mean_generalised_risk(ranked: Array) -> float:
     return float((generalised[1:] + generalised[:-1]).sum() / (2 * n))
 
 
+def naurc(confidence: ArrayLike, loss: ArrayLike) -> float:
+    """Return the AURC, normalised by that of a perfect and of a random ranking of the same losses."""
+    loss = np.asarray(loss, np.float64)
+    return float(normalised_aurc(aurc(confidence, loss), aurc(-loss, loss), loss.mean()))
+
+
+def normalised_aurc(area: ArrayLike, best: ArrayLike, risk: ArrayLike) -> Array:
+    """Return NAURC = (AURC − AURC*)/(R(1) − AURC*): 0 is perfect, 1 is random; NaN where all losses are alike."""
+    room = np.asarray(risk - np.asarray(best))
+    gap = np.asarray(area - np.asarray(best))
+    return np.asarray(np.divide(gap, room, out=np.full_like(room, np.nan), where=room > ROUNDING))
+
+
+def coverage_at_risk(confidence: ArrayLike, loss: ArrayLike, risk: float) -> float:
+    """Return the largest coverage k/n with R_k ≤ r; 0 if there is none. It is SAC at the accuracy 1 − r."""
+    return largest_coverage(ranked_loss(confidence, loss), risk)
+
+
+def largest_coverage(ranked: Array, risk: float) -> float:
+    within = np.flatnonzero(risk_curve(ranked) <= risk + ROUNDING)
+    return float(within[-1] + 1) / len(ranked) if len(within) else 0.0
+
+
+def fpr_at_tpr(confidence: ArrayLike, error: ArrayLike, tpr: float = 0.95) -> float:
+    """Return the share of wrong samples kept, by the strictest threshold that keeps a share of the correct ones.
+
+    Correct is positive. Of a tied block all are kept. NaN if there is only one kind.
+    """
+    confidence, error = np.asarray(confidence), np.asarray(error, dtype=bool)
+    correct, wrong = confidence[~error], confidence[error]
+    if not len(correct) or not len(wrong):
+        return float("nan")
+    threshold = np.sort(correct)[len(correct) - kept(tpr, len(correct))]
+    return float((wrong >= threshold).mean())
+
+
+def failure_aupr(confidence: ArrayLike, error: ArrayLike) -> float:
+    """Return Σ_t (recall_t − recall_{t−1}) · precision_t of errors, the least confident first; a tied block is one t.
+
+    NaN if there is only one kind.
+    """
+    confidence, error = np.asarray(confidence), np.asarray(error, np.float64)
+    if error.min() == error.max():
+        return float("nan")
+    order = np.argsort(confidence)
+    values = confidence[order]
+    last = np.flatnonzero(np.r_[values[1:] != values[:-1], True])
+    found = np.cumsum(error[order])[last]
+    return float((np.diff(found, prepend=0) * found / (last + 1)).sum() / found[-1])
+
+
+def errors_kept(ranked: Array) -> Array:
+    """Return E_k = Σ_{i≤k} ℓ_(i) for k = 0..n, from `ranked_loss`."""
+    return np.asarray(np.r_[0.0, np.cumsum(ranked)])
+
+
+def threshold_costs(errors: Array, ratio: float) -> Array:
+    """Return (E_k + ρ(n − k))/n for k = 0..n, from `errors_kept`: what it costs to keep k and to reject the rest.
+
+    An error costs 1, a rejection ρ. Within a tied block, which no threshold can split, the cost is linear in k, so the
+    least is at an end of one.
+    """
+    rejected = np.arange(len(errors))[::-1]
+    return np.asarray((errors + ratio * rejected) / rejected[0])
+
+
+def best_costs(ranked: Array, ratios: Array) -> Array:
+    """Return the cost at each ratio by the best threshold, chosen on these samples themselves."""
+    errors = errors_kept(ranked)
+    return np.array([threshold_costs(errors, ratio).min() for ratio in ratios])
+
+
+def chow_costs(probability: ArrayLike, error: ArrayLike, ratios: ArrayLike) -> Array:
+    """Return the cost at each ratio by Chow's rule: keep if the largest class probability is at least 1 − ρ."""
+    probability, error, ratios = (np.asarray(each, np.float64) for each in (probability, error, ratios))
+    order = np.argsort(probability)
+    rejected = np.searchsorted(probability[order], 1 - ratios)
+    errors = np.r_[np.cumsum(error[order][::-1])[::-1], 0.0]
+    return np.asarray((errors[rejected] + ratios * rejected) / len(order))
+
+
 def failure_auroc(confidence: ArrayLike, error: ArrayLike) -> float:
     """Return P(a correct sample is more confident than a wrong one), ties half; NaN if there is only one kind."""
     error = np.asarray(error, dtype=bool)
@@ -220,3 +304,13 @@ def top_ties(confidence: ArrayLike) -> float:
 def curve(ranked: Array) -> Sequence[float]:
     """Return the selective risk at the 201 coverages 0, 0.5, …, 100 % that every record keeps."""
     return [float(r) for r in risk_at(ranked, CURVE_COVERAGES)]
+
+
+def cost_curve(ranked: Array) -> Sequence[float]:
+    """Return the cost by the best threshold at the ratios 0, 0.5, …, 50 % that every record keeps."""
+    return [float(cost) for cost in best_costs(ranked, COST_RATIOS)]
+
+
+def chow_cost_curve(probability: ArrayLike, error: ArrayLike) -> Sequence[float]:
+    """Return the same by Chow's rule."""
+    return [float(cost) for cost in chow_costs(probability, error, COST_RATIOS)]

@@ -15,7 +15,7 @@ from benchmark.report.plot import palette_css, plot_section
 from benchmark.report.runs import cost_section, provenance_section
 from benchmark.report.sets.section import set_topics
 from benchmark.report.summary import summary
-from benchmark.report.tables import sheet_html, statistics_html, table_html
+from benchmark.report.tables import costs_html, sheet_html, statistics_html, table_html
 from benchmark.store.store import Store
 from benchmark.tables.assemble import Assembled
 from benchmark.tables.effects.sheets import NAMES as EFFECTS
@@ -88,7 +88,7 @@ def task_topics(shown: Assembled) -> dict[str, Markup]:
     effects = [sheet for sheet in shown.statistics if sheet.name in EFFECTS]
     others = [sheet for sheet in shown.statistics if sheet.name not in EFFECTS]
     return {
-        "Tables": join([*map(table_html, shown.tables), statistics_html(others)]),
+        "Tables": join([*map(table_html, shown.tables), costs_html(shown.costs), statistics_html(others)]),
         **set_topics(shown.manifest, shown.columns),
         **({"Effects of ingredients": effects_section(shown.manifest, shown.columns, effects)} if effects else {}),
         "Risk–coverage curves": plot_section(shown.manifest, shown.columns),

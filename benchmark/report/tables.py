@@ -60,6 +60,12 @@ def statistics_html(sheets: Sequence[Sheet]) -> Markup:
     return details(title, map(sheet_html, sheets)) if sheets else Markup()
 
 
+def costs_html(tables: Sequence[Table]) -> Markup:
+    """Return the tables of costs, collapsed at first."""
+    title = f"Costs of errors and rejections ({counted(len(tables), 'table')})"
+    return details(title, map(table_html, tables)) if tables else Markup()
+
+
 def figure(table: Table | Sheet, box: Markup) -> Markup:
     title = split_caption(table.caption)[0]
     caption = tag("p", tag("strong", title), table.caption.removeprefix(title), class_="caption")

@@ -18,7 +18,7 @@ from benchmark.store.record import Record
 from benchmark.store.store import Store
 from benchmark.store.version_control import is_under_version_control
 
-NEED_POSTERIOR = {"expected_risk", "expected_aurc"}
+NEED_POSTERIOR = {"expected_risk", "expected_aurc", "expected_cost"}
 """Measures that runs have only where the true class probabilities are known, as the oracle."""
 OF_TEST_IMAGES = ("humans", "groups")
 """Kinds of evaluation sets whose images are the test images, as they are."""

@@ -1,12 +1,13 @@
 """Build everything that is shown of a manifest. Records are read once, for tables, statistics and the report."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.build import build_tables
 from benchmark.tables.columns import Column
+from benchmark.tables.costs import cost_tables
 from benchmark.tables.intervals import with_draws
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.modified import open_table, with_note
@@ -24,6 +25,8 @@ class Assembled:
     tables: list[Table]
     statistics: list[Sheet]
     companion: list[Sheet]
+    costs: list[Table] = field(default_factory=list)
+    """Of errors and rejections, in a file of their own."""
 
     @property
     def name(self) -> str:
@@ -38,7 +41,9 @@ def assemble(manifest: Manifest, store: Store) -> Assembled:
     """Return all tables and sheets of a task."""
     manifest, columns = open_table(manifest, store)
     columns = with_draws(manifest, columns, store)
-    return assemble_parts(manifest, columns, all_tables(manifest, columns), [], manifest.name)
+    shown = assemble_parts(manifest, columns, all_tables(manifest, columns), [], manifest.name)
+    costs = with_labels(cost_tables(manifest, columns), manifest.name)
+    return replace(shown, costs=with_note(costs, manifest.modified))
 
 
 def all_tables(manifest: Manifest, columns: Sequence[Column]) -> list[Table]:

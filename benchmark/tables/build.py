@@ -1,17 +1,18 @@
 """Build tables from columns. A table shows exactly the runs of its manifest; a missing run is shown as missing."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmark.base.errors import UserError
 from benchmark.base.names import canonical
+from benchmark.measure.evaluate import RISKS
 from benchmark.measure.labels import match_labels
 from benchmark.measure.statistics import competition_ranks
 from benchmark.store.manifest import Manifest, with_every_run
 from benchmark.store.record import Record
-from benchmark.tables.captions import KEPT, caption, is_provisional, table_notes, test_notes
+from benchmark.tables.captions import KEPT, caption, is_provisional, measures_text, table_notes, test_notes
 from benchmark.tables.columns import Column, abbreviate, column_notes, run_notes, split_by_coverage
 from benchmark.tables.markers import mark, test_of
 from benchmark.tables.model import Cell, Cells, Row, Table, Value
@@ -122,12 +123,21 @@ def curve_value(curve: str, coverage: float) -> Value:
     return value
 
 
+def coverage_row(risk: int) -> Row:
+    name = f"coverage_at_risk_{risk}"
+    return Row(f"SAC{100 - risk} (%)", lambda r, s: vars(r.score(s))[name], lower_is_better=False, measure=name)
+
+
 MEASURES = (
     Row("AURC ×10³", lambda r, s: r.score(s).aurc, scale=1000, measure="aurc"),
     Row("E-AURC ×10³", lambda r, s: r.score(s).e_aurc, scale=1000, measure="e_aurc"),
+    Row("NAURC", lambda r, s: r.score(s).naurc, scale=1, decimals=3, measure="naurc"),
     Row("expected AURC ×10³", lambda r, s: r.score(s).expected_aurc, scale=1000, measure="expected_aurc"),
     Row("AUGRC ×10³", lambda r, s: r.score(s).augrc, scale=1000, measure="augrc"),
     Row("AUROC (%)", lambda r, s: r.score(s).auroc, lower_is_better=False, measure="auroc"),
+    Row("AUPR (%)", lambda r, s: r.score(s).aupr, lower_is_better=False, measure="aupr"),
+    Row("FPR95 (%)", lambda r, s: r.score(s).fpr95, measure="fpr95"),
+    *(coverage_row(risk) for risk in RISKS),
     Row("accuracy (%)", lambda r, s: r.measures.classifier.accuracy, lower_is_better=False, measure="accuracy"),
     Row("NLL", lambda r, s: r.measures.classifier.nll, scale=1, decimals=3, measure="nll"),
     Row("Brier", lambda r, s: r.measures.classifier.brier, scale=1, decimals=3, measure="brier"),
@@ -137,21 +147,36 @@ MEASURES = (
 
 def measures_table(manifest: Manifest, columns: Sequence[Column]) -> Table:
     """Return the table of all measures but the risks: areas under curves, accuracy and calibration."""
-    manifest = replace(manifest, groups=(), shows=("markers", "second"))
     judged = split_by_coverage([column for column in columns if not column.is_oracle])
     more = manifest.decimals - Manifest.decimals
-    known = [row for row in MEASURES if any(run_values(row, column) or reasons(row, column) for column in judged)]
-    rows = [replace(row, decimals=row.decimals + more) for row in known]
-    cells = fill(rows, judged, manifest)
+    rows = [replace(row, decimals=row.decimals + more) for row in MEASURES]
+    return further_table(manifest, judged, rows, Headings("measures", "Further measures", "measure", measures_text))
+
+
+@dataclass(frozen=True)
+class Headings:
+    """What a table is called, and how to read the rows that it shows."""
+
+    name: str
+    title: str
+    corner: str
+    text: Callable[[Sequence[Row]], str]
+
+
+def further_table(manifest: Manifest, columns: Sequence[Column], rows: Sequence[Row], headings: Headings) -> Table:
+    """Return a table beside the risks. Rows without a value are left out, and a note says why they have none."""
+    manifest = replace(manifest, groups=(), shows=("markers", "second"))
+    shown = [row for row in rows if any(run_values(row, column) for column in columns)]
+    cells = fill(shown, columns, manifest)
+    judged = [column for column in columns if not column.is_oracle]
     return Table(
-        name="measures",
-        caption=f"Further measures on {manifest.title}: {caption(manifest, cells)} Higher is better for AUROC (a"
-        " right prediction is more confident than a wrong one) and accuracy, lower for the rest.",
-        corner="measure",
-        rows=tuple(row.label for row in rows),
-        columns=tuple(column.name for column in judged),
+        name=headings.name,
+        caption=f"{headings.title} on {manifest.title}: {caption(manifest, cells)} {headings.text(shown)}",
+        corner=headings.corner,
+        rows=tuple(row.label for row in shown),
+        columns=tuple(column.name for column in columns),
         cells=cells,
-        notes=(*test_notes(manifest, judged, cells), *unknown_notes(rows, judged)),
+        notes=(*test_notes(manifest, judged, cells), *unknown_notes(rows, columns)),
         transposed=manifest.transpose,
     )
 

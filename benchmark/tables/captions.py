@@ -8,7 +8,7 @@ from benchmark.measure.statistics import DRAWS, LEVEL, TESTS, seeds_needed, smal
 from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column, abbreviate, split_by_coverage
 from benchmark.tables.markers import FAMILIES, compared_keys, family_sizes, reachable_p, test_of
-from benchmark.tables.model import Cells
+from benchmark.tables.model import Cells, Row
 
 KEPT = {
     "percentile_risk": " Kept are all at or above a percentile of the float32 confidence, as in the public codes: on "
@@ -19,6 +19,19 @@ INTERVAL = (
     f"[{1 - LEVEL:.0%} interval over test images: {DRAWS:,} bootstrap draws, stratified by class where there are "
     "classes]"
 )
+
+HIGHER = {
+    "auroc": "AUROC (a right prediction is more confident than a wrong one)",
+    "aupr": "AUPR (of errors)",
+    "coverage_at_risk_1": "SAC",
+    "accuracy": "accuracy",
+}
+"""Measures of which more is better, as a caption names them."""
+MEANINGS = {
+    "naurc": "NAURC: 0 is a perfect ranking, 1 a random one.",
+    "fpr95": "FPR95: wrong predictions kept with 95 % of the right ones.",
+    "coverage_at_risk_1": "SAC99: the largest coverage at which at least 99 % are right, or coverage at 1 % risk.",
+}
 
 
 def caption(manifest: Manifest, cells: Cells, kept: str = "") -> str:
@@ -40,6 +53,15 @@ def caption(manifest: Manifest, cells: Cells, kept: str = "") -> str:
         f"{text}; •/◦: {manifest.reference} is significantly better/worse ({TESTS[test_of(manifest)]}, level "
         f"{LEVEL:g}{corrected}).{kept}{seeds_sentence(manifest)}"
     )
+
+
+def measures_text(rows: Sequence[Row]) -> str:
+    """Return how to read these measures."""
+    shown = {row.measure for row in rows}
+    higher = [text for name, text in HIGHER.items() if name in shown]
+    named = " and ".join(filter(None, [", ".join(higher[:-1]), *higher[-1:]]))
+    direction = f"Higher is better for {named}, lower for the rest." if higher else "Lower is better."
+    return " ".join([direction, *(text for name, text in MEANINGS.items() if name in shown)])
 
 
 def seeds_sentence(manifest: Manifest) -> str:

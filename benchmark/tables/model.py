@@ -27,10 +27,14 @@ class Row:
     """In per cent, of a row of selective risks."""
     measure: str = "risk"
     """Its name in records."""
+    ratio: float | None = None
+    """In per cent, of a row of costs."""
 
     @property
     def key(self) -> str:
-        """Return its name among measures of a run: `aurc`, `risk@90`."""
+        """Return its name among measures of a run: `aurc`, `risk@90`, `cost_10`."""
+        if self.ratio is not None:
+            return f"{self.measure}_{self.ratio:g}"
         return self.measure if self.coverage is None else f"{self.measure}@{self.coverage:g}"
 
 

@@ -19,6 +19,7 @@ from matplotlib.transforms import Bbox
 from benchmark.figures import cost, differences, gain, ranks, risk_coverage, sensitivity, style, tsne
 from benchmark.figures.bound import PANELS
 from benchmark.figures.catalogue import OF_A_TASK, Drawn, write_figure, write_published_figures, write_task_figures
+from benchmark.figures.expected_cost import difference_panels
 from benchmark.figures.runs import load_runs, seeds_text
 from benchmark.library.figures import varies_a_setting
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
@@ -32,7 +33,7 @@ from benchmark.tables import looks
 from benchmark.tables.columns import Column
 from methods import Registry
 from tests.conftest import ROOT, run_here
-from tests.tables.test_build import LATE, MANIFEST, diverged, fill, record, with_score
+from tests.tables.test_build import LATE, MANIFEST, costs_below, diverged, fill, record, with_score
 from tests.tables.test_other_code import made_by_other_code
 
 METHODS = ("Ours", "Theirs", "Plain")
@@ -42,8 +43,12 @@ SEEDS = (0, 1, 2)
 def full_record(seed: int, level: float, oracle: ScoreMeasures | None = None, **extra: Any) -> Record:
     """A record whose curve rises with the coverage to `level`."""
     curve = [level * (1 + seed / 50) * (i / 200) ** 2 for i in range(201)]
-    score = ScoreMeasures(curve, aurc=level / 3, e_aurc=0.0, augrc=0.0, auroc=0.9 - level / 5, top_ties=0.0)
-    measures = Measures(ClassifierMeasures(1 - curve[200], 0.5, 0.2, 0.1), {"SR": score}, 60, oracle=oracle)
+    score = ScoreMeasures(
+        curve, aurc=level / 3, e_aurc=0.0, augrc=0.0, auroc=0.9 - level / 5, top_ties=0.0, cost=costs_below(level)
+    )
+    measures = Measures(
+        ClassifierMeasures(1 - curve[200], 0.5, 0.2, 0.1, costs_below(0.3)), {"SR": score}, 60, oracle=oracle
+    )
     provenance = Provenance(environments=("here",), seconds=10 * level + seed, peak_bytes=2**28 + seed)
     return record(seed, {"SR": (0.0, 0.0)}, **{"measures": measures, "provenance": provenance, **extra})
 
@@ -473,3 +478,27 @@ def test_one_error_among_a_handful_of_images_does_not_set_the_height() -> None:
     curves[0, 1], curves[1, 60] = 100.0, 20.0
     assert risk_coverage.height([curves], (0.0, 100.0)) == pytest.approx(21.0)
     assert risk_coverage.height([curves], (50.0, 100.0)) == pytest.approx(10.5)
+
+
+def test_costs_that_nobody_has_measured_are_not_drawn(store: Store) -> None:
+    for name in METHODS:
+        for seed in SEEDS:
+            folder = folder_of("toy", name.lower(), "id", seed)
+            run = store.read_record(folder)
+            assert run is not None
+            (store.root / folder / PREDICTION).unlink()
+            store.write_record(folder, made_by_other_code(with_score(run, "SR", cost=None), "cost"))
+    assert (
+        write(manifest_of(), store, "expected-cost")
+        == "no toy-expected-cost: no column has a run whose costs are known"
+    )
+
+
+def test_differences_of_costs_are_those_of_runs_with_one_seed() -> None:
+    """By hand: a run that the base does not have is left out, and so is a panel without a difference."""
+    rising, flat = np.arange(3.0), np.ones(3)
+    best = {"a": {0: rising, 1: flat}, "b": {1: rising, 2: flat}}
+    panels = difference_panels(["a", "b"], best, {"b": {1: 2 * rising, 2: flat}}, "a")
+    assert panels["best threshold minus that of a"]["b"].tolist() == [[-1, 0, 1]]
+    assert panels["Chow's rule minus best"]["b"].tolist() == [[0, 1, 2], [0, 0, 0]]
+    assert list(difference_panels(["a"], best, {}, "a")) == []

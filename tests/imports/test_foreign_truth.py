@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, auc, brier_score_loss, log_loss, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    auc,
+    average_precision_score,
+    brier_score_loss,
+    log_loss,
+    roc_auc_score,
+    roc_curve,
+)
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 import benchmark as sb
@@ -60,6 +68,15 @@ def test_auroc_of_failures(outputs: Outputs, measures: dict[str, float]) -> None
     """Exactly, ties included: they count half in both."""
     p, y = outputs
     assert measures["auroc"] == pytest.approx(roc_auc_score(p.argmax(1) == y, p.max(1)), abs=1e-12)
+
+
+def test_aupr_of_failures_and_fpr95(outputs: Outputs, measures: dict[str, float]) -> None:
+    """Exactly, ties included: a tied block is one threshold in both."""
+    p, y = outputs
+    wrong, confidence = p.argmax(1) != y, p.max(1)
+    assert measures["aupr"] == pytest.approx(average_precision_score(wrong, -confidence), abs=1e-12)
+    fpr, tpr, _ = roc_curve(~wrong, confidence, drop_intermediate=False)
+    assert measures["fpr95"] == pytest.approx(fpr[np.argmax(tpr >= 0.95)])
 
 
 def test_aurc_is_the_mean_of_the_risks(outputs: Outputs, measures: dict[str, float]) -> None:
@@ -132,8 +149,9 @@ def test_human_label_counts_as_a_classifier() -> None:
 
 def test_the_page_names_every_measure() -> None:
     page = (ROOT / "docs" / "measures.md").read_text()
-    listed = set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE))
+    rows = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     scored = sb.score(labels=[0, 1, 1], logits=np.eye(2)[[0, 1, 0]] * 3)
-    names = {name.partition("@")[0] for name in scored.measures}
+    names = {re.sub(r"cost_\d+", "cost_10", name.partition("@")[0]) for name in scored.measures}
     assert names <= listed
     assert "docs/measures.md" in (ROOT / "README.md").read_text()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 import benchmark as sb
-from benchmark.library import compare, metrics, scores
+from benchmark.library import compare, costs, metrics, scores
 from benchmark.measure import metrics as measured
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence, Prediction
@@ -36,6 +36,10 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "optimal_aurc": (13, 200),
     "augrc": (CONFIDENCE, LOSS),
     "failure_auroc": (CONFIDENCE, ERROR),
+    "failure_aupr": (CONFIDENCE, ERROR),
+    "fpr_at_tpr": (CONFIDENCE, ERROR, 0.8),
+    "naurc": (CONFIDENCE, LOSS),
+    "coverage_at_risk": (CONFIDENCE, LOSS, 0.45),
     "selective_risk": (CONFIDENCE, LOSS, [0.1, 0.5, 1.0]),
     "percentile_risk": (CONFIDENCE, LOSS, [0.1, 0.5, 1.0]),
     "class_coverage": (CONFIDENCE, LABELS, 6, 0.3),
@@ -53,7 +57,7 @@ FURTHER: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("module", [metrics, scores, compare], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [metrics, costs, scores, compare], ids=lambda module: module.__name__)
 def test_every_public_function_has_an_example_that_holds(module: ModuleType) -> None:
     examples = [test for test in doctest.DocTestFinder().find(module) if test.examples]
     assert doctest.testmod(module).failed == 0
@@ -74,7 +78,8 @@ def test_the_numbers_are_those_of_the_suite_to_the_bit(name: str) -> None:
 
 def test_those_with_other_arguments_too() -> None:
     found = measure(Evidence(Prediction(LOGITS), LABELS), {"own": CONFIDENCE})
-    assert sb.metrics.classifier_metrics(LOGITS, LABELS) == vars(found.classifier)
+    numbers = {name: value for name, value in vars(found.classifier).items() if isinstance(value, float)}
+    assert sb.metrics.classifier_metrics(LOGITS, LABELS) == numbers
     assert sb.metrics.accuracy(LOGITS, LABELS) == found.classifier.accuracy
     error = LOGITS.argmax(axis=1) != LABELS
     ranking = sb.metrics.ranking_metrics(CONFIDENCE, error)
@@ -82,6 +87,22 @@ def test_those_with_other_arguments_too() -> None:
     coverage, risk = sb.metrics.risk_curve(CONFIDENCE, LOSS)
     assert risk.tolist() == measured.risk_curve(measured.ranked_loss(CONFIDENCE, LOSS)).tolist()
     assert coverage.tolist() == [k / 200 for k in range(1, 201)]
+
+
+def test_costs_too() -> None:
+    ratios = measured.COST_RATIOS
+    ranked, errors = measured.ranked_loss(CONFIDENCE, LOSS), LOGITS.argmax(axis=1) != LABELS
+    assert sb.costs.best_cost(CONFIDENCE, LOSS, ratios).tolist() == measured.cost_curve(ranked)  # type: ignore[union-attr]
+    found = measure(Evidence(Prediction(LOGITS), LABELS), {}).classifier.chow_cost
+    largest = np.exp(LOGITS).max(axis=1) / np.exp(LOGITS).sum(axis=1)
+    assert sb.costs.chow_cost(largest, errors, ratios) == pytest.approx(found)
+    assert isinstance(sb.costs.best_cost(CONFIDENCE, LOSS, 0.1), float)
+    assert isinstance(sb.costs.chow_cost(largest, errors, 0.1), float)
+    coverage, found_costs = sb.costs.threshold_costs(CONFIDENCE, LOSS, 0.4)
+    assert coverage.tolist() == [k / 200 for k in range(201)]
+    assert (found_costs.min(), found_costs[0], found_costs[-1]) == pytest.approx(
+        (measured.cost_curve(ranked)[80], 0.4, LOSS.mean())
+    )
 
 
 def test_against_another_library() -> None:
@@ -254,6 +275,15 @@ BAD: dict[str, Callable[[], Any]] = {
     "bins: expected a whole number, at least 1, got 0": lambda: sb.metrics.ece([0.5], [0], bins=0),
     "bins: expected a whole number, at least 1, got 1.5": lambda: sb.metrics.ece([0.5], [0], bins=1.5),  # type: ignore[arg-type]
     "num_classes: expected a whole number, at least 1, got '2'": lambda: sb.metrics.class_coverage([1], [0], "2", 0.5),  # type: ignore[arg-type]
+    "risk: expected values from 0 to 1, got 5; this looks like per cent": lambda: sb.metrics.coverage_at_risk(
+        [1, 2], [0, 1], 5
+    ),
+    "ratio: expected values from 0 to 1, got -0.1": lambda: sb.costs.best_cost([1, 2], [0, 1], -0.1),
+    "ratio: expected one number, got 2 numbers": lambda: sb.costs.threshold_costs([1], [0], [0.1, 0.2]),  # type: ignore[arg-type]
+    "tpr: expected values from 0 to 1, got 95; this looks like per cent": lambda: sb.metrics.fpr_at_tpr(
+        [1, 2], [0, 1], 95
+    ),
+    "probability: expected values from 0 to 1, got 3": lambda: sb.costs.chow_cost([0.5, 3], [0, 1], 0.1),
     "num_errors: expected at most n = 2, got 3": lambda: sb.metrics.optimal_aurc(3, 2),
 }
 """By what is said of it: what must not give a number."""

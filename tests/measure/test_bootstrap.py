@@ -14,12 +14,13 @@ from benchmark.measure.bootstrap import (
     interval,
     resampled,
 )
-from benchmark.measure.evaluate import measure
+from benchmark.measure.evaluate import COST_RATIOS, RISKS, measure
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.scores import softmax_response
 from benchmark.measure.statistics import DRAWS
 
 COVERAGES = (100, 55, 10)
+OF_ERRORS = {"auroc": metrics.failure_auroc, "fpr95": metrics.fpr_at_tpr, "aupr": metrics.failure_aupr}
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 40), levels=st.integers(1, 60), whole=st.booleans())
@@ -43,10 +44,18 @@ def test_every_draw_is_measured_as_its_images_would_be(seed: int, n: int, levels
         for coverage in COVERAGES:
             expected = metrics.selective_risk(c, ell, coverage / 100)
             assert found[f"risk@{coverage}"][draw] == pytest.approx(float(expected), abs=1e-12)
-        if ((loss == 0) | (loss == 1)).all():
-            assert found["auroc"][draw] == pytest.approx(metrics.failure_auroc(c, ell), abs=1e-9, nan_ok=True)
-        else:
-            assert "auroc" not in found
+        assert found["naurc"][draw] == pytest.approx(metrics.naurc(c, ell), abs=1e-9, nan_ok=True)
+        ranked = metrics.ranked_loss(c, ell)
+        for risk in RISKS:
+            expected = metrics.largest_coverage(ranked, risk / 100)
+            assert found[f"coverage_at_risk_{risk}"][draw] == pytest.approx(expected, abs=1e-12)
+        costs = metrics.best_costs(ranked, np.array(COST_RATIOS) / 100)
+        assert [found[f"cost_{ratio}"][draw] for ratio in COST_RATIOS] == pytest.approx(costs, abs=1e-12)
+        for name, formula in OF_ERRORS.items():
+            if ((loss == 0) | (loss == 1)).all():
+                assert found[name][draw] == pytest.approx(formula(c, ell), abs=1e-9, nan_ok=True)
+            else:
+                assert name not in found
 
 
 def evidence(n: int = 300, seed: int = 0) -> Evidence:
@@ -68,10 +77,15 @@ def test_all_measures_of_a_run_are_resampled() -> None:
         drawn = Evidence(Prediction(run.prediction.logits[rows]), run.labels[rows], run.posterior[rows])
         made = measure(drawn, {"SR": confidence[rows]})
         score = made.scores["SR"]
-        for name in ("aurc", "e_aurc", "augrc", "auroc", "expected_aurc"):
+        of_errors = ("auroc", "fpr95", "aupr")
+        for name in ("aurc", "e_aurc", "naurc", "augrc", *of_errors, "expected_aurc", "coverage_at_risk_5"):
             assert found[name][draw] == pytest.approx(getattr(score, name)), name
         for name in ("accuracy", "nll", "brier", "ece"):
             assert found[name][draw] == pytest.approx(getattr(made.classifier, name)), name
+        for ratio in COST_RATIOS:
+            assert found[f"cost_{ratio}"][draw] == pytest.approx(score.cost[2 * ratio])
+            assert found[f"expected_cost_{ratio}"][draw] == pytest.approx(score.expected_cost[2 * ratio])
+            assert found[f"chow_cost_{ratio}"][draw] == pytest.approx(made.classifier.chow_cost[2 * ratio])
         assert found["risk@55"][draw] == pytest.approx(score.risk[110])
         assert found["expected_risk@55"][draw] == pytest.approx(score.expected_risk[110])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from benchmark.measure import metrics
 from benchmark.measure.evaluate import Ranking, measure, measure_ranking
@@ -29,7 +29,7 @@ def judged(confidence: np.ndarray, error: np.ndarray) -> dict[str, float]:
     """The numbers that a record keeps of a score, where the first class is predicted of all images."""
     logits, labels = np.tile([1.0, 0.0], (len(error), 1)), np.asarray(error, dtype=np.int64)
     measured = vars(measure_ranking(Ranking("SR", np.asarray(confidence), Evidence(Prediction(logits), labels))))
-    names = ("aurc", "e_aurc", "augrc", "auroc", "top_ties")
+    names = ("aurc", "e_aurc", "augrc", "auroc", "top_ties", "naurc", "fpr95", "aupr", "coverage_at_risk_5")
     return {name: np.nan if measured[name] is None else measured[name] for name in names}
 
 
@@ -45,6 +45,8 @@ def test_values_of_m10() -> None:
     assert metrics.augrc(M10_CONFIDENCE, M10_ERROR) == pytest.approx(0.155)
     assert metrics.optimal_aurc(2700, 10_000) == pytest.approx(4.0274656e-2, abs=1e-9)
     in_a_record = {"aurc": 0.27718254, "e_aurc": 0.16456349, "augrc": 0.155, "auroc": 0.6875, "top_ties": 0.1}
+    in_a_record |= {"naurc": 0.16456349 / (0.4 - 0.11261905), "fpr95": 0.75, "coverage_at_risk_5": 0.1}
+    in_a_record |= {"aupr": (1 + 2 / 3 + 3 / 6 + 4 / 9) / 4}
     assert judged(M10_CONFIDENCE, M10_ERROR) == pytest.approx(in_a_record, abs=1e-8)
 
 
@@ -70,8 +72,8 @@ def test_values_of_f6() -> None:
     assert metrics.brier(F6_LOGITS, F6_LABELS) == pytest.approx(0.43746517, abs=1e-8)
     ece = metrics.ece(F6_RESPONSE, F6_LOGITS.argmax(axis=1) != F6_LABELS)
     in_a_record = {"accuracy": 0.5, "nll": 0.70077762, "brier": 0.43746517, "ece": ece}
-    measured = measure(Evidence(Prediction(F6_LOGITS), F6_LABELS), {})
-    assert vars(measured.classifier) == pytest.approx(in_a_record, abs=1e-8)
+    measured = vars(measure(Evidence(Prediction(F6_LOGITS), F6_LABELS), {}).classifier)
+    assert {name: measured[name] for name in in_a_record} == pytest.approx(in_a_record, abs=1e-8)
 
 
 @pytest.mark.parametrize(("coverage", "n", "k"), [(0.07, 100, 7), (0.29, 100, 29), (0.0, 100, 1), (0.7, 19962, 13974)])
@@ -195,3 +197,115 @@ def test_kept_weights_give_the_selective_risk(coverage: float) -> None:
     weights = kept_weights(confidence, coverage)
     assert weights.sum() == pytest.approx(np.ceil(coverage * 200))
     assert (weights * loss).sum() / weights.sum() == pytest.approx(float(selective_risk(confidence, loss, coverage)))
+
+
+@given(runs)
+def test_fpr_and_aupr_are_those_of_sklearn(run: list[tuple[int, bool]]) -> None:
+    """Right predictions are positive for the one, errors for the other. Tied samples pass a threshold together."""
+    confidence, error = split(run)
+    fpr, aupr = metrics.fpr_at_tpr(confidence, error), metrics.failure_aupr(confidence, error)
+    if 0 < error.sum() < len(error):
+        false, true, _ = roc_curve(1 - error, confidence, drop_intermediate=False)
+        assert fpr == pytest.approx(false[np.argmax(true >= 0.95 - 1e-9)])
+        assert aupr == pytest.approx(average_precision_score(error, -confidence))
+    else:
+        assert np.isnan(fpr) and np.isnan(aupr)
+
+
+@given(runs, st.sampled_from([0.0, 0.01, 0.2, 0.5, 1.0]), st.booleans())
+def test_coverage_at_risk_by_trying_all_coverages(run: list[tuple[int, bool]], risk: float, fractional: bool) -> None:
+    confidence, loss = split(run)
+    loss = loss * (0.37 if fractional else 1)
+    n = len(loss)
+    fits = [k / n for k in range(1, n + 1) if metrics.selective_risk(confidence, loss, k / n) <= risk + 1e-12]
+    assert metrics.coverage_at_risk(confidence, loss, risk) == max(fits, default=0.0)
+
+
+def test_a_risk_that_is_met_exactly_counts() -> None:
+    """Of 100 the last is wrong, and all after it; thirty tie, and a third of them are wrong."""
+    assert metrics.coverage_at_risk(np.arange(200), np.arange(200) <= 100, 0.01) == 0.5
+    assert metrics.coverage_at_risk(np.zeros(30), np.arange(30) % 3 == 0, 1 / 3) == 1
+
+
+@settings(max_examples=30)
+@given(small_runs)
+def test_naurc_is_zero_of_the_best_order_and_one_on_average(run: list[tuple[int, bool]]) -> None:
+    _, error = split(run)
+    n = len(error)
+    found = [metrics.naurc(np.array(order), error) for order in permutations(range(n))]
+    if 0 < error.sum() < n:
+        assert np.mean(found) == pytest.approx(1)
+        assert min(found) == pytest.approx(0, abs=1e-12)
+        assert metrics.naurc(np.zeros(n), error) == pytest.approx(1), "all tied"
+    else:
+        assert np.isnan(found).all()
+
+
+losses = st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.25, 0.6, 1.0])), min_size=1, max_size=30)
+
+
+@given(losses, st.integers(0, 100))
+def test_the_best_cost_by_trying_all_thresholds(run: list[tuple[int, float]], half_percent: int) -> None:
+    """A threshold keeps tied samples together, or none of them."""
+    confidence, loss = split(run)  # type: ignore[arg-type]
+    ratio = half_percent / 200
+    thresholds = [*confidence, np.inf]
+    tried = [np.where(confidence >= threshold, loss, ratio).mean() for threshold in thresholds]
+    ranked = metrics.ranked_loss(confidence, loss)
+    assert metrics.cost_curve(ranked)[half_percent] == pytest.approx(min(tried))
+    coverages = np.arange(1, len(run) + 1) / len(run)
+    equation = coverages * metrics.selective_risk(confidence, loss, coverages) + ratio * (1 - coverages)
+    costs = metrics.threshold_costs(metrics.errors_kept(ranked), ratio)
+    assert costs == pytest.approx(np.r_[ratio, equation])
+
+
+@given(losses, st.integers(0, 100))
+def test_chows_rule_sample_by_sample(run: list[tuple[int, float]], half_percent: int) -> None:
+    probability, error = np.array([0.5 + level / 10 for level, _ in run]), np.array([loss == 1 for _, loss in run])
+    ratio = half_percent / 200
+    costs = [(wrong if p >= 1 - ratio else ratio) for p, wrong in zip(probability, error, strict=True)]
+    found = metrics.chow_cost_curve(probability, error)[half_percent]
+    assert found == pytest.approx(np.mean(costs))
+    assert found >= metrics.cost_curve(metrics.ranked_loss(probability, error))[half_percent] - 1e-12
+
+
+def test_costs_by_hand() -> None:
+    """Four samples, the second and the last wrong; to reject costs a fifth of an error."""
+    ranked = metrics.ranked_loss([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1])
+    assert metrics.threshold_costs(metrics.errors_kept(ranked), 0.2) * 4 == pytest.approx([0.8, 0.6, 1.4, 1.2, 2.0])
+    assert metrics.best_costs(ranked, np.array([0.2])) == pytest.approx(0.15), "keep the first alone"
+    assert metrics.chow_costs([0.9, 0.8, 0.7, 0.6], [0, 1, 0, 1], 0.2) == pytest.approx((0 + 1 + 0.2 + 0.2) / 4)
+
+
+def test_where_probabilities_are_true_chows_rule_is_the_best_threshold() -> None:
+    random = np.random.default_rng(0)
+    probability = random.uniform(0.4, 1, 200_000)
+    error = random.random(200_000) > probability
+    best = np.array(metrics.cost_curve(metrics.ranked_loss(probability, error)))
+    chow = np.array(metrics.chow_cost_curve(probability, error))
+    assert np.abs(chow - best).max() < 1e-3
+    overconfident = np.array(metrics.chow_cost_curve(probability**0.3, error))
+    assert (overconfident - best)[20:].min() > 5e-3
+
+
+def test_the_oracle_costs_what_the_bayes_rule_costs() -> None:
+    """E min(1 − max P, ρ), and no classifier is expected to cost less."""
+    random = np.random.default_rng(1)
+    posterior = random.dirichlet(np.full(3, 0.4), 500)
+    labels = (random.random((500, 1)) > posterior.cumsum(axis=1)).sum(axis=1)
+    logits = np.log(posterior) + random.normal(size=(500, 3))
+    measured = measure(Evidence(Prediction(logits), labels, posterior), {"SR": logits.max(axis=1)})
+    floor = [np.minimum(1 - posterior.max(axis=1), ratio).mean() for ratio in metrics.COST_RATIOS]
+    assert measured.oracle is not None and measured.oracle.expected_cost == pytest.approx(floor)
+    found = measured.scores["SR"].expected_cost
+    assert found is not None and (np.array(found) >= np.array(floor) - 1e-12).all() and found[100] > floor[100]
+
+
+def test_what_is_not_defined_is_none() -> None:
+    """Losses between 0 and 1 have no AUPR and no FPR; without an error, or without a difference, there is no NAURC."""
+    nothing = np.zeros((4, 0))
+    for loss, known in ([0.0, 0.5, 0.1, 1.0], {"naurc"}), ([0.3] * 4, set()), ([0.0] * 4, set()), ([1.0] * 4, set()):
+        evidence = Evidence(Prediction(nothing), np.zeros(0, np.int64), loss=np.array(loss))
+        found = vars(measure_ranking(Ranking("own", np.arange(4.0), evidence)))
+        assert {name for name in ("naurc", "aupr", "fpr95", "auroc") if found[name] is not None} == known
+        assert found["coverage_at_risk_5"] is not None and found["cost"] is not None

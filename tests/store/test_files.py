@@ -152,9 +152,12 @@ def test_runs_are_what_the_records_say(results: Path) -> None:
     assert {(line["label"], line["score"]) for line in lines} >= {("SAT", "SR"), ("SAT", "abstention")}
     for line in lines:
         record, (measure, _, coverage) = by_method[line["method"]], line["measure"].partition("@")
-        place = record["scores"][line["score"]]
+        place = record["scores"][line["score"]] | record["classifier"]
+        if cost := re.fullmatch(r"(cost|chow_cost)_(\d+)", measure):
+            assert float(line["value"]) == place[cost[1]][2 * int(cost[2])]
+            continue
         wanted = place[measure][record["coverages"].index(float(coverage))] if coverage else (
-            place.get(measure, record["classifier"].get(measure)))  # fmt: skip
+            place[measure])  # fmt: skip
         assert float(line["value"]) == wanted
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchmark.base.added import Added
 from benchmark.measure import catalogue, versions
-from benchmark.measure.evaluate import OF_CLASSIFIERS, OF_SCORES
+from benchmark.measure.evaluate import OF_CLASSIFIERS, OF_SCORES, RISKS
 from benchmark.measure.measures import ClassifierMeasures, ScoreMeasures
 from benchmark.measure.versions import measure_versions, score_version
 from benchmark.store.measuring import keep, outdated_names, renew_folder, up_to_date
@@ -95,6 +95,11 @@ def test_what_other_code_made_is_made_again_and_kept(store: Store, name: str) ->
     assert stored(store, folder) == right, "it is kept"
 
 
+LATER = ("naurc", "coverage_at_risk_1", "coverage_at_risk_2", "coverage_at_risk_5", "fpr95", "aupr", "cost",
+         "expected_cost")  # fmt: skip
+"""Measures of a score that no record of version 1 has."""
+
+
 def test_what_a_record_of_version_1_lacks_is_added(store: Store) -> None:
     """Also in the measures of earlier epochs; the file gets the present version."""
     folder = folder_with(store, "abstention")
@@ -104,10 +109,13 @@ def test_what_a_record_of_version_1_lacks_is_added(store: Store) -> None:
     old = {name: value for name, value in content(store, folder).items() if name not in ("version", "measured_by")}
     for part in (old, old["at_epochs"]["3"]):
         for score in part["scores"].values():
-            del score["class_coverage"], score["percentile_coverage"]
+            for name in ("class_coverage", "percentile_coverage", *LATER):
+                score.pop(name, None)
+        del part["classifier"]["chow_cost"]
     rewrite(store, folder, old)
     record = stored(store, folder)
-    assert outdated_names(record) == {"class_coverage", "percentile_coverage", "percentile_risk"}
+    later = {*LATER, "chow_cost"} - {"expected_cost"}
+    assert outdated_names(record) == {"class_coverage", "percentile_coverage", "percentile_risk", *later}
     assert up_to_date(record, folder, store) == replace(right, provenance=record.provenance)
     assert content(store, folder) | {"provenance": 0} == plain | {"provenance": 0}
 
@@ -135,9 +143,12 @@ def test_without_the_prediction_it_is_unknown_for_a_reason(store: Store, name: s
     shown = run_here("tables", "--results", store.root, "--methods", "sat")
     assert shown.returncode == 0, shown.stderr
     assert GONE in shown.stdout
-    label = {"aurc": r"AURC ×10³ +\|", "risk": r"100 +\|", "abstention": r"100 +\|"}[name]
-    line = re.search(rf"^\| +{label}.*$", shown.stdout, re.MULTILINE)
-    assert line is not None and "–" in line[0]
+    if name == "aurc":
+        assert not re.search(r"^\| +AURC", shown.stdout, re.MULTILINE), "a row without a value is left out"
+        assert f"AURC ×10³ cannot be measured: {GONE}." in shown.stdout
+    else:
+        line = re.search(r"^\| +100 +\|.*$", shown.stdout, re.MULTILINE)
+        assert line is not None and "–" in line[0]
 
 
 def test_a_prediction_that_is_cut_off_counts_as_damaged(store: Store) -> None:
@@ -298,7 +309,8 @@ def test_a_hash_changes_with_what_a_formula_calls_and_with_nothing_else(
     try:
         assert changed("metrics", "Return AURC = ", "Give AURC = ") == set()
         assert changed("metrics", "bins: int = 15", "bins: int = 10") == {"ece"}
-        curves = {"risk", "aurc", "e_aurc", "expected_risk", "expected_aurc"}
+        curves = {"risk", "aurc", "e_aurc", "expected_risk", "expected_aurc", "naurc"}
+        curves |= {f"coverage_at_risk_{risk}" for risk in RISKS}
         assert changed("metrics", "np.cumsum(ranked) / np.arange(1,", "np.cumsum(ranked) / np.arange(2,") == curves
         assert changed("scores", "log_p[:, -2]))", "log_p[:, -3]))") == {"margin"}
         assert changed("scores", "k: int = 50", "k: int = 5") == {"kNN"}

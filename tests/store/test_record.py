@@ -18,8 +18,12 @@ from benchmark.store.store import Store
 from tests.conftest import ROOT, run_here
 
 CURVE = [index / 1000 for index in range(201)]
-SCORE = ScoreMeasures(CURVE, 0.1, 0.2, 0.4, 0.3, None, 0.0, CURVE, CURVE, CURVE, {"90": [0.5, None]})
-MEASURES = Measures(ClassifierMeasures(0.9, 0.5, 0.2, 0.1), {"own": SCORE, "SR": SCORE}, 200, {"margin": SCORE}, SCORE)
+SCORE = ScoreMeasures(
+    CURVE, 0.1, 0.2, 0.4, 0.3, None, 0.0, CURVE, CURVE, CURVE, {"90": [0.5, None]},
+    0.3, 0.1, 0.2, 0.5, 0.6, 0.7, CURVE[:101], CURVE[100:],
+)  # fmt: skip
+CLASSIFIER = ClassifierMeasures(0.9, 0.5, 0.2, 0.1, CURVE[50:151])
+MEASURES = Measures(CLASSIFIER, {"own": SCORE, "SR": SCORE}, 200, {"margin": SCORE}, SCORE)
 FULL = Record(
     "toy", "ours", "0123", 3, {"config": {"weight": 0.5}, "needs": ["a"]}, "Ours", MEASURES, 170, {2: MEASURES}, None,
     None, Pixels([0.1], [0.2]), {"gamma": 1.0}, {"temperature": 1.5}, ["a note"], {"prediction.npz": "0" * 64},

@@ -20,6 +20,8 @@ from benchmark.store.record import Record
 from benchmark.store.store import RECORD, Store, folder_of
 from benchmark.tables import render
 from benchmark.tables.build import select
+from benchmark.tables.columns import load_columns
+from benchmark.tables.costs import cost_tables
 from benchmark.tables.render import latex
 from tests.conftest import tables_of
 
@@ -35,10 +37,19 @@ def record(
     for name, (full, half) in risks.items():
         curve = [9.9] * 201
         curve[200], curve[100] = full, half
-        scores[name] = ScoreMeasures(curve, aurc=half, e_aurc=0.0, augrc=0.0, auroc=0.9, top_ties=0.0)
-    measures = Measures(ClassifierMeasures(0.9, 0.5, 0.2, 0.1), scores, num_images=1000, oracle=oracle)
+        scores[name] = ScoreMeasures(
+            curve, aurc=half, e_aurc=0.0, augrc=0.0, auroc=0.9, top_ties=0.0, naurc=0.125, fpr95=0.3, aupr=0.4,
+            coverage_at_risk_1=0.0, coverage_at_risk_2=0.5, coverage_at_risk_5=0.8125, cost=costs_below(0.1),
+        )  # fmt: skip
+    classifier = ClassifierMeasures(0.9, 0.5, 0.2, 0.1, costs_below(0.15))
+    measures = Measures(classifier, scores, num_images=1000, oracle=oracle)
     made = Record("toy", "ours", "id", seed, {}, measures=measures, provenance=Provenance(environments=("here",)))
     return replace(made, made_by=made_by_now(made), **extra)
+
+
+def costs_below(most: float) -> list[float]:
+    """Costs that rise with that of a rejection up to a bound."""
+    return [min(0.9 * i / 200, most) for i in range(101)]
 
 
 def with_score(run: Record, name: str, **changes: Any) -> Record:
@@ -90,7 +101,7 @@ def many_columns(folder: Path) -> tuple[Manifest, Store]:
     """Runs with every mark a table can have: missing, diverged, an oracle, notes, odd names."""
     store = Store(folder)
     curve = [0.0] * 201
-    oracle = ScoreMeasures(curve, expected_risk=curve)
+    oracle = ScoreMeasures(curve, expected_risk=curve, expected_cost=costs_below(0.05))
     fill(store, "ours", [record(seed, {"SR": (0.1 + seed / 1000, 0.01)}, oracle=oracle) for seed in range(5)])
     scores = [{"head": (0.2, 0.2 + seed / 100), "SR": (0.1, 0.1)} for seed in range(4)]
     fill(store, "theirs", [record(seed, each, notes=["100% & more_ #1"]) for seed, each in enumerate(scores)])
@@ -313,3 +324,14 @@ def test_a_table_fits_the_terminal(width: int, store: Store) -> None:
     few = tables_of(replace(wide, coverages=(100, 50)), store)[0]
     pages = [line for line in render.markdown_table(few, 90).splitlines() if line.startswith("|-")]
     assert len(pages) == 1
+
+
+def test_costs_are_read_at_their_ratios(tmp_path: Path) -> None:
+    """A table for what was measured, and one for what is expected; rows that nobody has a value for are left out."""
+    manifest, store = many_columns(tmp_path)
+    costs, expected = cost_tables(manifest, load_columns(manifest, store))
+    assert costs.rows == tuple(f"{c}{rule}" for c in (1, 2, 5, 10, 20, 50) for rule in ("", " Chow"))
+    assert [costs.cells[row, "Ours"].values[0] for row in ("2", "20", "50 Chow")] == pytest.approx([1.8, 10, 15])
+    assert "oracle" not in costs.columns and "Chow's rule" in costs.caption
+    assert [expected.cells[row, "oracle"].values[0] for row in ("2", "50")] == pytest.approx([1.8, 5])
+    assert cost_tables(replace(manifest, entries=(LATE,)), []) == []

@@ -14,6 +14,7 @@ from benchmark.paper.table_files import load_tables
 from benchmark.tables import render
 from benchmark.tables.build import build_tables
 from benchmark.tables.columns import load_columns
+from benchmark.tables.costs import cost_tables
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.render import latex
 from benchmark.tables.statistics import build_statistics
@@ -38,6 +39,7 @@ def made(folder: Path) -> dict[str, list[Table | Sheet]]:
     ledger = add_to_ledger({"task": "toy"}, "Ours", [], [*trials, Trial({"weight": 2.0}, "no", {})], [0, 1])
     return {
         "tables": [*build_tables(manifest, columns)],
+        "costs": [*cost_tables(manifest, columns)],
         "corrected": [*build_tables(replace(manifest, holm="table", test="paired"), columns)[:1]],
         "statistics": [*build_statistics(manifest, columns)],
         "paper": [risk],

@@ -16,6 +16,9 @@ from tests.store.test_files import results as trained_runs
 results = trained_runs
 
 
+COVERAGES = ["SAC99 (%)", "SAC98 (%)", "SAC95 (%)"]
+
+
 @pytest.fixture
 def single(tmp_path: Path) -> Path:
     """One run of a good and of a poor classifier."""
@@ -42,10 +45,19 @@ def test_every_measure_has_an_interval_that_holds_its_value(single: Path) -> Non
     found = cells(single / "tables" / "predictions.csv")
     assert {row for table, row, _ in found if table == "measures"} == {
         "AURC ×10³", "E-AURC ×10³", "AUGRC ×10³", "AUROC (%)", "accuracy (%)", "NLL", "Brier", "ECE (%)",
+        "NAURC", "AUPR (%)", "FPR95 (%)", *COVERAGES,
     }  # fmt: skip
     for key, line in found.items():
         if key[1] != "ECE (%)":  # resampling makes gaps larger, as it adds noise to every bin
             assert float(line["low"]) <= float(line["mean"]) <= float(line["high"]), key
+
+
+def test_costs_have_intervals_that_hold_them_and_a_test(single: Path) -> None:
+    found = cells(single / "tables" / "predictions-costs.csv")
+    assert {row for _, row, _ in found} == {f"{c}{rule}" for c in (1, 2, 5, 10, 20, 50) for rule in ("", " Chow")}
+    for key, line in found.items():
+        assert float(line["low"]) <= float(line["mean"]) <= float(line["high"]), key
+    assert found["costs", "50 Chow", "poor"]["reference_is"] == "better"
 
 
 def test_a_draw_repeats(single: Path, tmp_path: Path) -> None:
@@ -92,7 +104,9 @@ def test_losses_have_intervals_too(tmp_path: Path) -> None:
     imported(tmp_path / "r", *save(tmp_path, a_0=loss_run(1), b_0=loss_run(2)))
     found = cells(tmp_path / "r" / "tables" / "predictions.csv")
     assert all(float(line["low"]) < float(line["high"]) for line in found.values())
-    assert {row for table, row, _ in found if table == "measures"} == {"AURC ×10³", "E-AURC ×10³", "AUGRC ×10³"}
+    assert {row for table, row, _ in found if table == "measures"} == {
+        "AURC ×10³", "E-AURC ×10³", "NAURC", "AUGRC ×10³", *COVERAGES,
+    }  # fmt: skip
 
 
 def test_several_seeds_have_them_in_the_statistics(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from benchmark.measure.evaluate import COST_RATIOS
 from benchmark.measure.labels import EVERY_SCORE, each_score, name_at
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
@@ -47,13 +48,17 @@ def sheet_scores(manifest: Manifest, column: Column, record: Record) -> list[str
 
 
 def measured(record: Record, score: str, coverages: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """Yield all values of one score in a record: single numbers, and its curves at the table's coverages."""
+    """Yield all values of one score in a record: single numbers, its curves at the table's coverages, and costs."""
     measures, classifier = record.score(score), record.measures.classifier
     numbers = {name: value for name, value in vars(measures).items() if name not in NOT_LISTED} | vars(classifier)
     yield from ((name, value) for name, value in numbers.items() if isinstance(value, float))
     for name in CURVES:
         if (curve := measures.curve(name)) is not None:
             yield from ((f"{name}@{coverage:g}", curve[round(2 * coverage)]) for coverage in coverages)
+    costs = {"cost": measures.cost, "expected_cost": measures.expected_cost, "chow_cost": classifier.chow_cost}
+    for name, by_ratio in costs.items():
+        if by_ratio is not None:
+            yield from ((f"{name}_{ratio}", by_ratio[2 * ratio]) for ratio in COST_RATIOS)
 
 
 def part_lines(manifest: Manifest, column: Column) -> Iterator[tuple[Any, ...]]:

@@ -16,6 +16,8 @@ def write_tables(shown: Assembled, folder: Path) -> list[Path]:
     """Write the tables and statistics of one task below a results folder; return the files."""
     paths = write_files(folder / "tables", shown.name, shown.tables)
     paths += write_files(folder / "tables", f"{shown.name}-statistics", shown.statistics)
+    if shown.costs:
+        paths += write_files(folder / "tables", f"{shown.name}-costs", shown.costs)
     paths.append(folder / "tables" / f"{shown.name}-runs.csv")
     write_if_changed(paths[-1], runs_csv(shown.manifest, shown.columns).encode())
     return paths
