@@ -17,10 +17,10 @@ from benchmark.imports.sets import HUMANS, OF_PARTS, BroughtSet
 from benchmark.imports.together import SetContent
 from benchmark.measure.catalogue import Unavailable, confidence_of
 from benchmark.measure.evaluate import predicted_classes
-from benchmark.measure.parts import PART, SetMeasures
 from benchmark.measure.prediction import CONFIDENCE, Evidence
 from benchmark.measure.scores import Confidence
-from benchmark.measure.sets import SHIFTED, StoredPart, measure_set, thresholds_for, with_new, without_logits
+from benchmark.measure.sets.formulas import SHIFTED, StoredPart, measure_set, thresholds_for, with_new, without_logits
+from benchmark.measure.sets.parts import PART, SetMeasures
 
 NO_VALIDATION = "the run brings no validation samples (val.…), and a threshold must be set beforehand"
 OTHER_FORM = "the run brings {} for its validation samples and {} for its test samples, whose confidences differ"

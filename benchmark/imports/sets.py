@@ -25,8 +25,8 @@ from benchmark.imports.checks import (
 )
 from benchmark.imports.fields import KINDS as FORMS
 from benchmark.imports.fields import SET, TABLES, TEST, TOLD_OF_SETS, TRAIN, VAL, Arrays, named
-from benchmark.measure.parts import CLEAN, KINDS, SHARE
-from benchmark.measure.sets import SHIFTED
+from benchmark.measure.sets.formulas import SHIFTED
+from benchmark.measure.sets.parts import CLEAN, KINDS, SHARE
 
 AllParts = Mapping[str, Arrays]
 """The fields of a run by part."""

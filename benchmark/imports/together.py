@@ -13,8 +13,8 @@ from benchmark.base.limits import shown
 from benchmark.base.units import counted
 from benchmark.imports.fields import ImportedRun
 from benchmark.measure.evaluate import predicted_classes
-from benchmark.measure.parts import PART, SetMeasures
 from benchmark.measure.prediction import Evidence
+from benchmark.measure.sets.parts import PART, SetMeasures
 
 LABELS_SHOWN = 3
 ANOTHER_TASK = "name another task with --task NAME"

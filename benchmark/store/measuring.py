@@ -9,9 +9,9 @@ from typing import Any
 from benchmark.measure.catalogue import NOT_KNOWN, OF_METHODS, Unavailable, confidence_of, own_confidence
 from benchmark.measure.evaluate import measure, measure_scores
 from benchmark.measure.measures import UNKNOWN_SCORE, Measures, ScoreMeasures
-from benchmark.measure.parts import PARTS, SetMeasures
 from benchmark.measure.prediction import Evidence
-from benchmark.measure.sets import StoredPart, measure_set, without_logits
+from benchmark.measure.sets.formulas import StoredPart, measure_set, without_logits
+from benchmark.measure.sets.parts import PARTS, SetMeasures
 from benchmark.measure.versions import MadeBy, measure_versions, score_version
 from benchmark.store.finished import Finished
 from benchmark.store.record import Record

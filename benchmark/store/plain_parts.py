@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from benchmark.measure.parts import Kept, PartMeasures, SetMeasures
+from benchmark.measure.sets.parts import Kept, PartMeasures, SetMeasures
 
 Plain = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmark.base.errors import UserError
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.metrics import CURVE_COVERAGES
-from benchmark.measure.parts import SetMeasures
+from benchmark.measure.sets.parts import SetMeasures
 from benchmark.measure.versions import OF_VERSION_1, MadeBy
 from benchmark.store.plain_parts import plain_set, read_set
 from benchmark.store.provenance import Provenance, plain_provenance, read_provenance

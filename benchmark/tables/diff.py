@@ -14,7 +14,7 @@ from typing import Any
 from benchmark.base.units import counted
 from benchmark.measure.labels import name_at
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
-from benchmark.measure.parts import PartMeasures, SetMeasures
+from benchmark.measure.sets.parts import PartMeasures, SetMeasures
 from benchmark.measure.statistics import LEVEL, Summary, holm, mean_std, welch
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import up_to_date

@@ -16,7 +16,7 @@ from benchmark.figures.runs import load_runs
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.columns import load_columns
-from benchmark.tables.set_panels import families, family_of, wanted_coverages
+from benchmark.tables.sets.panels import families, family_of, wanted_coverages
 from tests.figures.test_figures import drawn_texts
 from tests.tables.made_sets import FAMILIES_MADE, made_set, parts_of
 

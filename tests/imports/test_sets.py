@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 import benchmark as sb
 from benchmark.config import evaluation
 from benchmark.imports import sets
-from benchmark.measure import parts
 from benchmark.measure.metrics import selective_risk
-from benchmark.measure.parts import CLEAN
-from benchmark.measure.sets import SHIFTED, TOGETHER
+from benchmark.measure.sets import parts
+from benchmark.measure.sets.formulas import SHIFTED, TOGETHER
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.store.store import Store
 from tests.conftest import TINY, run_here
 from tests.imports.runs import (

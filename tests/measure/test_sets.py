@@ -9,9 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 from benchmark.measure.evaluate import measure
 from benchmark.measure.metrics import aurc, selective_risk
-from benchmark.measure.parts import CLEAN, PART
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
-from benchmark.measure.sets import (
+from benchmark.measure.sets.formulas import (
     BALANCED,
     NEW,
     SHIFTED,
@@ -25,6 +24,7 @@ from benchmark.measure.sets import (
     thresholds_for,
     without_logits,
 )
+from benchmark.measure.sets.parts import CLEAN, PART
 
 RANDOM = np.random.default_rng(0)
 COVERAGES = (100.0, 90.0, 80.0, 50.0)

@@ -7,10 +7,18 @@ import numpy as np
 import pytest
 
 from benchmark.measure.evaluate import measure
-from benchmark.measure.parts import PARTS, VERSION, SetMeasures
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.scores import softmax_response
-from benchmark.measure.sets import NEW, StoredPart, joined, measure_set, rows_of, thresholds_for, without_logits
+from benchmark.measure.sets.formulas import (
+    NEW,
+    StoredPart,
+    joined,
+    measure_set,
+    rows_of,
+    thresholds_for,
+    without_logits,
+)
+from benchmark.measure.sets.parts import PARTS, VERSION, SetMeasures
 from benchmark.store.measuring import made_by_now, renew_folder, up_to_date
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, Store, folder_of

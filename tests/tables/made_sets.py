@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmark.measure.evaluate import measure
-from benchmark.measure.parts import PartMeasures, SetMeasures
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Prediction
-from benchmark.measure.sets import (
+from benchmark.measure.sets.formulas import (
     NEW,
     SHIFTED,
     StoredPart,
@@ -18,6 +17,7 @@ from benchmark.measure.sets import (
     thresholds_for,
     without_logits,
 )
+from benchmark.measure.sets.parts import PartMeasures, SetMeasures
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import made_by_now
 from benchmark.store.provenance import Provenance

@@ -13,7 +13,7 @@ import pytest
 from benchmark.base.errors import UserError
 from benchmark.config.evaluation import FAMILIES
 from benchmark.library.results import load_results
-from benchmark.measure.parts import VERSION, Kept, PartMeasures, SetMeasures
+from benchmark.measure.sets.parts import VERSION, Kept, PartMeasures, SetMeasures
 from benchmark.report.tables import rows_html
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record

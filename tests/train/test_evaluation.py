@@ -18,8 +18,8 @@ from benchmark.data.evaluation.parts import Part
 from benchmark.jobs.evaluations import OF_EPOCHS
 from benchmark.measure.labels import name_at
 from benchmark.measure.metrics import aurc
-from benchmark.measure.parts import CLEAN
 from benchmark.measure.prediction import Evidence
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.store.record import Record
 from benchmark.store.store import PREDICTION, PREDICTION_VAL, Store, folder_of, of_part
 from benchmark.train.evaluation.predictors import Predictor

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from benchmark.figures.runs import Runs
 from benchmark.figures.sets.panels import caption, columns_of, draw_panel, lines_of
 from benchmark.figures.style import DOUBLE, NotDrawn, draw_legend
-from benchmark.tables.set_panels import kind_of, reason_for_no_thresholds, threshold_panels
+from benchmark.tables.sets.panels import kind_of, reason_for_no_thresholds, threshold_panels
 
 HEIGHT = 2.15
 """Inches of a row of two panels."""

@@ -13,7 +13,15 @@ from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.sets.panels import columns_of, make_grid, name_grid
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, colour_of, panel_name, short_name
 from benchmark.tables.columns import Column
-from benchmark.tables.set_panels import Group, choose_groups, groups_of, kind_of, masked, wanted_coverages, worst_groups
+from benchmark.tables.sets.panels import (
+    Group,
+    choose_groups,
+    groups_of,
+    kind_of,
+    masked,
+    wanted_coverages,
+    worst_groups,
+)
 
 BESIDE, MOST = 4, 15
 """The most panels beside each other, and of groups in all."""

@@ -11,7 +11,7 @@ from benchmark.figures.risk_coverage import FAINT, choice_notes, choose_columns
 from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.style import GREY, NotDrawn, draw_mean, line_look, panel_name, short_name
 from benchmark.tables.columns import Column, abbreviate
-from benchmark.tables.set_panels import Panel, masked, with_parts
+from benchmark.tables.sets.panels import Panel, masked, with_parts
 
 
 def columns_of(runs: Runs) -> list[Column]:

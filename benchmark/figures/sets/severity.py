@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from benchmark.figures.runs import Runs
 from benchmark.figures.sets.panels import caption, draw_panel, lines_of
 from benchmark.figures.style import DOUBLE, NotDrawn, draw_legend
-from benchmark.tables.set_panels import risk_panels, severities
+from benchmark.tables.sets.panels import risk_panels, severities
 
 ABOVE, BELOW = 2.3, 1.8
 """Heights in inches of the row of all kinds and of the row of the families."""

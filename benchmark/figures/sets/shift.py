@@ -13,10 +13,10 @@ from benchmark.figures.risk_coverage import COVERAGE, FEW
 from benchmark.figures.runs import Runs, seeds_text
 from benchmark.figures.sets.panels import columns_of, make_grid, name_grid
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, colour_of, draw_mean, panel_name, short_name
-from benchmark.measure.parts import CLEAN
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.measure.statistics import Array
 from benchmark.tables.columns import Column
-from benchmark.tables.set_panels import kind_of, shift_curves
+from benchmark.tables.sets.panels import kind_of, shift_curves
 
 BESIDE, MOST = 4, 16
 """The most panels beside each other, and on a page."""

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmark.measure.parts import CLEAN
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.measure.statistics import Array
 from benchmark.report.curves import Curve, curve_data
 from benchmark.report.markup import Markup
 from benchmark.report.plot import View, x_axis, y_axis
 from benchmark.report.sets.panels import SMALL, line, small_view
 from benchmark.tables.columns import Column
-from benchmark.tables.set_panels import kind_of, severities, shift_curves
+from benchmark.tables.sets.panels import kind_of, severities, shift_curves
 
 EVERY = 4
 """Of the points of a curve, every fourth is shown: whole plots for each column would make the page large."""

@@ -8,7 +8,7 @@ from benchmark.measure.statistics import Array
 from benchmark.report.curves import Curve
 from benchmark.report.markup import Markup, tag
 from benchmark.report.plot import Frame, View, line_class, ticks
-from benchmark.tables.set_panels import BySeed, Group, choose_groups, groups_of, masked, worst_groups
+from benchmark.tables.sets.panels import BySeed, Group, choose_groups, groups_of, masked, worst_groups
 
 ROW = 17
 LEFT, RIGHT, TOP, BOTTOM, WIDTH = 118, 40, 26, 42, 340

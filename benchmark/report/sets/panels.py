@@ -6,7 +6,7 @@ from typing import Any
 from benchmark.report.curves import Curve
 from benchmark.report.markup import Markup, data_block, tag
 from benchmark.report.plot import FEW, Frame, View, dash_of, line_class, line_svg, view_html, x_axis, y_axis
-from benchmark.tables.set_panels import Panel
+from benchmark.tables.sets.panels import Panel
 
 SMALL = Frame(340, 236, left=44, right=14, top=50, bottom=42)
 BESIDE = 0.25

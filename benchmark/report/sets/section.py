@@ -10,7 +10,7 @@ from benchmark.report.sets.groups import group_views
 from benchmark.report.sets.panels import panel_views
 from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column
-from benchmark.tables.set_panels import (
+from benchmark.tables.sets.panels import (
     kind_of,
     reason_for_no_thresholds,
     risk_panels,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from benchmark.measure.parts import CLEAN
-from benchmark.measure.sets import NEW, SHIFTED, WITH_NEW
+from benchmark.measure.sets.formulas import NEW, SHIFTED, WITH_NEW
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.store.manifest import Manifest
 from benchmark.tables.columns import Column
 from benchmark.tables.model import Table

@@ -1,7 +1,7 @@
 """Outline the tables of groups of the test images."""
 
-from benchmark.measure.parts import CLEAN
-from benchmark.measure.sets import BALANCED
+from benchmark.measure.sets.formulas import BALANCED
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.store.manifest import Manifest
 from benchmark.tables.model import Row
 from benchmark.tables.sets.outline import Outline

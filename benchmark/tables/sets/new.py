@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from benchmark.measure.parts import CLEAN
-from benchmark.measure.sets import NEW, WITH_NEW
+from benchmark.measure.sets.formulas import NEW, WITH_NEW
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.store.manifest import Manifest
 from benchmark.tables.sets.outline import Outline
 from benchmark.tables.sets.values import Seen, aurc_of, aurc_row, of_part, part_row

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from benchmark.base.units import counted
 from benchmark.config.evaluation import FAMILIES
-from benchmark.measure.parts import CLEAN
-from benchmark.measure.sets import SHIFTED, TOGETHER
+from benchmark.measure.sets.formulas import SHIFTED, TOGETHER
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.store.manifest import Manifest
 from benchmark.tables.model import Row, Value
 from benchmark.tables.sets.outline import Outline

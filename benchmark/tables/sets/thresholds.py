@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from benchmark.measure.parts import CLEAN
-from benchmark.measure.sets import NEW, SHIFTED, WITH_NEW
+from benchmark.measure.sets.formulas import NEW, SHIFTED, WITH_NEW
+from benchmark.measure.sets.parts import CLEAN
 from benchmark.store.manifest import Manifest
 from benchmark.tables.sets.outline import Outline
 from benchmark.tables.sets.severity import severities_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.measure.parts import PARTS, Kept, PartMeasures
+from benchmark.measure.sets.parts import PARTS, Kept, PartMeasures
 from benchmark.store.record import Record
 from benchmark.tables.columns import Column, split_by_coverage
 from benchmark.tables.model import Row, Value

@@ -13,7 +13,7 @@ from benchmark.jobs.job import Evaluated, Job
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import CONFIDENCE, Evidence
 from benchmark.measure.scores import Confidence
-from benchmark.measure.sets import StoredPart, measure_set
+from benchmark.measure.sets.formulas import StoredPart, measure_set
 from benchmark.store.measuring import made_by_now
 from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record

@@ -10,7 +10,7 @@ from benchmark.data.evaluation.parts import Part
 from benchmark.jobs.job import Evaluated, Job
 from benchmark.measure.prediction import Evidence, Stored
 from benchmark.measure.scores import Confidence
-from benchmark.measure.sets import StoredPart, joined, thresholds_for, with_new, without_logits
+from benchmark.measure.sets.formulas import StoredPart, joined, thresholds_for, with_new, without_logits
 from benchmark.store.store import PREDICTION_VAL, Store
 
 NO_VALIDATION = "the run has no validation images (data.val = 0), and a threshold must be set beforehand"

@@ -10,7 +10,7 @@ from benchmark.data.evaluation.splits import split_of
 from benchmark.interface import Derived, Method
 from benchmark.jobs.job import Job
 from benchmark.measure.prediction import Evidence, Prediction, Stored
-from benchmark.measure.sets import smallest
+from benchmark.measure.sets.formulas import smallest
 from benchmark.store.store import PREDICTION_VAL, of_part
 from benchmark.train.accounting import Accounting
 from benchmark.train.checkpoints import Checkpoints

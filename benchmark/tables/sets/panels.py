@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmark.base.names import canonical
 from benchmark.config.evaluation import FAMILIES
-from benchmark.measure.parts import CLEAN, Kept, PartMeasures, SetMeasures
-from benchmark.measure.sets import BALANCED, NEW, SHIFTED, WITH_NEW
+from benchmark.measure.sets.formulas import BALANCED, NEW, SHIFTED, WITH_NEW
+from benchmark.measure.sets.parts import CLEAN, Kept, PartMeasures, SetMeasures
 from benchmark.measure.statistics import Array
 from benchmark.tables.columns import Column
 

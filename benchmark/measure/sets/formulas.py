@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from benchmark.base.rows import choose_rows
 from benchmark.measure import metrics
 from benchmark.measure.evaluate import Ranking, predicted_classes
-from benchmark.measure.parts import CLEAN, PART, Kept, PartMeasures, SetMeasures
 from benchmark.measure.prediction import CONFIDENCE, Evidence, Floats, Prediction
+from benchmark.measure.sets.parts import CLEAN, PART, Kept, PartMeasures, SetMeasures
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]
