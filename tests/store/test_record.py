@@ -10,6 +10,7 @@ import pytest
 
 from benchmark.base.errors import UserError
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
+from benchmark.measure.sets.parts import Kept, PartMeasures, SetMeasures
 from benchmark.measure.versions import MadeBy
 from benchmark.store.manifest import Manifest, ManifestEntry, TableSettings, plain_manifest, read_manifest
 from benchmark.store.provenance import Branch, Imported, Provenance, Timed
@@ -24,9 +25,12 @@ SCORE = ScoreMeasures(
 )  # fmt: skip
 CLASSIFIER = ClassifierMeasures(0.9, 0.5, 0.2, 0.1, CURVE[50:151])
 MEASURES = Measures(CLASSIFIER, {"own": SCORE, "SR": SCORE}, 200, {"margin": SCORE}, SCORE)
+PART = PartMeasures(200, 0.1, 0.2, 0.05, 0.9, CURVE, {"90": Kept(0.8, 0.1), "50": Kept(0.0, None)}, "fog", 3, 0.7, 0.6)
+EVALUATION = SetMeasures("shift", {"own": {"fog-3": PART}}, ("fog-3",), {"own": {"90": 1.5}}, "none could be set", 9)
 FULL = Record(
-    "toy", "ours", "0123", 3, {"config": {"weight": 0.5}, "needs": ["a"]}, "Ours", MEASURES, 170, {2: MEASURES}, None,
-    None, Pixels([0.1], [0.2]), {"gamma": 1.0}, {"temperature": 1.5}, ["a note"], {"prediction.npz": "0" * 64},
+    "toy", "ours", "0123", 3, {"config": {"weight": 0.5}, "needs": ["a"]}, "Ours", MEASURES, 170, {2: MEASURES},
+    EVALUATION, None, None, Pixels([0.1], [0.2]), {"gamma": 1.0}, {"temperature": 1.5}, ["a note"],
+    {"prediction.npz": "0" * 64},
     Provenance("abc", "3.11", "Linux", {"torch": "2.9"}, 5.0, 4.0, ["here"], ["c0de"], True, ["scatter"], 1024, 2,
                Timed("cpu", {"own": 0.1}), Timed("cpu", {"later": 0.2}), Branch("base", 2),
                Imported("a-0.npz", "0" * 64, "logits", True)),
@@ -53,6 +57,13 @@ def test_every_field_of_a_record_is_kept() -> None:
     left_out = {each.name for each in fields(Record) if getattr(FULL, each.name) == getattr(empty, each.name)}
     assert left_out == {"held_out", "diverged", "reasons"}
     assert read_record(through_json(plain_record(FULL)), "here") == FULL
+
+
+@pytest.mark.parametrize(("full", "empty"), [
+    (PART, PartMeasures(0, 0.0, 0.0, 0.0)), (EVALUATION, SetMeasures("", {})),
+])  # fmt: skip
+def test_the_parts_of_a_set_have_values_of_their_own_in_the_full_record(full: Any, empty: Any) -> None:
+    assert not [each.name for each in fields(full) if getattr(full, each.name) == getattr(empty, each.name)]
 
 
 @pytest.mark.parametrize("changes", [

@@ -1,0 +1,1 @@
+"""Say what is measured of an evaluation set, and measure it."""
