@@ -24,5 +24,6 @@ def boxes(length: int, share: float) -> NDArray[np.int64]:
     centre = (np.arange(small) + 0.5) * step
     first = (centre - step / 2 + 0.5).astype(np.int64)
     last = np.minimum((centre + step / 2 + 0.5).astype(np.int64), length) - 1
-    shown = ((np.arange(length) + 0.5) * small / length).astype(np.int64)
+    last -= (last - centre + 0.5) * (1 / step) > 0.5  # on the edge of a box, as Pillow rounds
+    shown = ((np.arange(length) + 0.5) * (small / length)).astype(np.int64)
     return np.stack([first, last])[:, shown]
