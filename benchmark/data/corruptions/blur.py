@@ -41,37 +41,42 @@ def glass_blur(images: Tensor, draws: Draws, sigma: float, times: float) -> Tens
     images = gaussian_blur(images, sigma)
     count, channels, height, width = images.shape
     step = round(scale(images))
-    moves = (draws.numbers(2 * int(times) * height * width) * (step + 1)) >> 16
-    for move in moves.view(count, int(times), 2, height, width).unbind(1):
-        source = shuffled(move[:, 0], move[:, 1], step).view(count, 1, -1).expand(count, channels, -1)
+    numbers = draws.numbers(int(times) * height * width).view(count, int(times), height, width)
+    for moves in ((numbers * (step + 1) ** 2) >> 16).unbind(1):
+        source = shuffled(moves, step)[:, None].expand(count, channels, -1)
         images = images.reshape(count, channels, -1).gather(2, source).view(images.shape)
     return gaussian_blur(images, sigma)
 
 
-def shuffled(up: Tensor, left: Tensor, step: int) -> Tensor:
-    """Return where each pixel comes from (n, H, W), as its place in the image, after a row of swaps.
+def shuffled(moves: Tensor, step: int) -> Tensor:
+    """Return where each pixel comes from (n, pixels) after a row of swaps, from the last pixel to the first.
 
-    From the last pixel to the first, each swaps with the one `up` rows above and `left` columns to the left: both are
-    whole numbers from 0 to `step`. The first rows and columns do not swap by themselves. A pixel changes no more after
-    its turn, and so gets what its partner holds then: the partner's own value, or what the last to swap with the
-    partner held at its turn. `held` is a chain of such references, which doubling follows to its end.
+    Each swaps with a partner above it and to its left; `moves` (n, H, W) holds rows·(step + 1) + columns, both from 0 to
+    `step`. The first rows and columns do not ask for a swap. A pixel does not change after its turn, and so gets what
+    its partner holds then: the partner's own value, or what the last to swap with the partner held at its turn. Such
+    references form chains. Places from H·W on stand for the values at the start.
     """
-    count, height, width = up.shape
-    place = torch.arange(height * width, device=up.device).view(height, width)
-    moves = (up * (step + 1) + left).masked_fill((place // width <= step) | (place % width <= step), 0)
+    count, height, width = moves.shape
+    place = torch.arange(height * width, device=moves.device, dtype=torch.int32).view(height, width)
+    moves = moves.masked_fill((place < (step + 1) * width) | (place % width <= step), 0)
     held = (place + height * width).repeat(count, 1, 1)
     gets = place.repeat(count, 1, 1)
     for rows, columns in reversed([*product(range(step + 1), repeat=2)][1:]):
         swaps = moves[:, rows:, columns:] == rows * (step + 1) + columns
-        partner = held[:, : height - rows, : width - columns]
-        gets[:, rows:, columns:] = torch.where(swaps, partner, gets[:, rows:, columns:])
+        asking, partner = gets[:, rows:, columns:], held[:, : height - rows, : width - columns]
+        asking.copy_(torch.where(swaps, partner, asking))
         partner.copy_(torch.where(swaps, place[rows:, columns:], partner))
-    ends = followed(torch.cat([held, place + height * width + torch.zeros_like(held)], 1).view(count, -1))
-    return ends.gather(1, gets.view(count, -1)) - height * width
+    start = ends(held.flatten(1).to(torch.int64), height + width)
+    return start.gather(1, gets.flatten(1).to(torch.int64))
 
 
-def followed(chain: Tensor) -> Tensor:
-    """Return the end of the chain from each place (n, places): where a place refers to itself."""
-    for _ in range(math.ceil(math.log2(chain.shape[1]))):
-        chain = chain.gather(1, chain)
-    return chain
+def ends(held: Tensor, longest: int) -> Tensor:
+    """Return the value at the start to which each chain of references leads; values at the start follow the places.
+
+    The steps of a chain double each time.
+    """
+    pixels = held.shape[1]
+    chain = torch.cat([held, torch.arange(pixels, 2 * pixels, device=held.device).expand_as(held)], 1)
+    for _ in range(math.ceil(math.log2(longest))):
+        chain[:, :pixels] = chain.gather(1, chain[:, :pixels])
+    return chain - pixels

@@ -50,6 +50,8 @@ def corrupt(images: Tensor, kind: str, severity: int, ids: Tensor) -> Tensor:
 
     Images are grey (C = 1) or coloured (C = 3).
     """
+    if not len(images):
+        return images.clone()
     constants = CONSTANTS[kind][severity - 1]
     chunk = max(1, CHUNK // prod(images.shape[1:]))
     parts = images.split(chunk)

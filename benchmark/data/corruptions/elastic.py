@@ -1,5 +1,7 @@
 """Elastic: the image is turned and sheared a little, then stretched like rubber."""
 
+from itertools import product
+
 import torch
 from torch import Tensor
 
@@ -62,13 +64,18 @@ def each(numbers: Tensor) -> Tensor:
 def warped(images: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """Take each pixel from a place (n, H, W), in units of 2^−6 pixels, between the four pixels around it."""
     count, channels, height, width = images.shape
-    pixels = packed(images).view(count, -1)
-    total = torch.zeros_like(y)
-    for row, tall in ((y >> PLACE_BITS, UNIT - y % UNIT), ((y >> PLACE_BITS) + 1, y % UNIT)):
-        for column, wide in ((x >> PLACE_BITS, UNIT - x % UNIT), ((x >> PLACE_BITS) + 1, x % UNIT)):
-            place = mirrored(row, height) * width + mirrored(column, width)
-            total += pixels.gather(1, place.view(count, -1)).view(total.shape) * (tall * wide)
-    return unpacked(total * 2, channels)
+    pixels, total = packed(images).view(count, -1), torch.zeros_like(y).view(count, -1)
+    corners = product(around(y, height), around(x, width))
+    for (row, tall), (column, wide) in corners:
+        place = row * width + column
+        total.addcmul_(pixels.gather(1, place.view(count, -1)), (tall * wide).view(count, -1))
+    return unpacked(2 * total.view(y.shape), channels)
+
+
+def around(place: Tensor, length: int) -> tuple[tuple[Tensor, Tensor], ...]:
+    """Return the pixels before and behind a place, each with its weight."""
+    first, share = place >> PLACE_BITS, place & (UNIT - 1)
+    return (mirrored(first, length), UNIT - share), (mirrored(first + 1, length), share)
 
 
 def mirrored(place: Tensor, length: int) -> Tensor:

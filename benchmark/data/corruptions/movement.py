@@ -14,7 +14,6 @@ from benchmark.data.corruptions.filters import EDGE, WEIGHT_BITS, bell_curve, pa
 from benchmark.data.corruptions.tables import placed, rounded_bytes, whole
 
 ANGLES = 1024
-ZOOM_STEP = 0.01
 
 
 def motion_blur(images: Tensor, draws: Draws, radius: float, sigma: float) -> Tensor:
@@ -59,18 +58,17 @@ def zoom_blur(images: Tensor, limit: float) -> Tensor:
 
 def zoom_sums(height: int, width: int, limit: float) -> NDArray[np.int32]:
     """Return (2, most sources of a pixel, pixels): the pixels that each is made of, and their weights."""
-    zooms = np.arange(1, limit - ZOOM_STEP / 2, ZOOM_STEP)
     total = csr_array(eye_array(height * width))
-    for zoom in zooms:
-        total += kron(zoom_matrix(height, zoom), zoom_matrix(width, zoom), format="csr")
+    for percent in range(100, round(100 * limit)):
+        total += kron(zoom_matrix(height, percent), zoom_matrix(width, percent), format="csr")
     total.sum_duplicates()
     return padded_rows(total)
 
 
-def zoom_matrix(length: int, zoom: float) -> csr_array:
+def zoom_matrix(length: int, percent: int) -> csr_array:
     """Return (length, length): how each pixel of the zoomed middle lies between two of the image."""
-    crop = math.ceil(length / zoom)
-    size = round(crop * zoom)
+    crop = -(-100 * length // percent)
+    size = round(crop * percent / 100)
     place = (np.arange(length) + (size - length) // 2) * (crop - 1) / max(size - 1, 1)
     first = np.minimum(place.astype(np.int64), max(crop - 2, 0))
     matrix = np.zeros((length, length))

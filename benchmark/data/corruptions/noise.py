@@ -35,7 +35,7 @@ def speckle_noise(images: Tensor, draws: Draws, std: float) -> Tensor:
 
 
 def draw_each(images: Tensor, draws: Draws) -> Tensor:
-    return draws.numbers(images[0].numel() if len(images) else 0).view(images.shape)
+    return draws.numbers(images[0].numel()).view(images.shape)
 
 
 def normal() -> NDArray[np.float64]:
