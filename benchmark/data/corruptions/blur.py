@@ -21,7 +21,7 @@ def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
 
 
 def defocus_blur(images: Tensor, radius: float, sigma: float) -> Tensor:
-    """A disk, its edge made soft by a Gaussian that reaches one pixel (more in larger images)."""
+    """Blur with a disk, whose edge is made soft by a Gaussian that reaches one pixel (more in larger images)."""
     larger = scale(images)
     return correlate(images, soft_disk(radius * larger, sigma * larger, round(larger)), MIRROR)
 
@@ -51,10 +51,10 @@ def glass_blur(images: Tensor, draws: Draws, sigma: float, times: float) -> Tens
 def shuffled(moves: Tensor, step: int) -> Tensor:
     """Return where each pixel comes from (n, pixels) after a row of swaps, from the last pixel to the first.
 
-    Each swaps with a partner above it and to its left; `moves` (n, H, W) holds rows·(step + 1) + columns, both from 0 to
-    `step`. The first rows and columns do not ask for a swap. A pixel does not change after its turn, and so gets what
-    its partner holds then: the partner's own value, or what the last to swap with the partner held at its turn. Such
-    references form chains. Places from H·W on stand for the values at the start.
+    Each asks a partner above it and to its left; `moves` (n, H, W) holds rows·(step + 1) + columns, both from 0 to
+    `step`. The first rows and columns do not ask. A pixel does not change after its turn, and so gets what its partner
+    holds then: the partner's own value, or what the last to ask the partner held at its turn. Such references form
+    chains. Places from H·W on stand for the values at the start.
     """
     count, height, width = moves.shape
     place = torch.arange(height * width, device=moves.device, dtype=torch.int32).view(height, width)

@@ -19,7 +19,8 @@ def growth(added: float) -> NDArray[np.int32]:
     value = np.arange(256)
     brighter = np.minimum(value + 255 * added, 255)
     factor = np.where(value, brighter / np.maximum(value, 1), 0)
-    return np.rint(ONE * np.stack([factor, np.where(value, 0, brighter)])).astype(np.int32)
+    table: NDArray[np.int32] = np.rint(ONE * np.stack([factor, np.where(value, 0, brighter)])).astype(np.int32)
+    return table
 
 
 def contrast(images: Tensor, kept: float) -> Tensor:

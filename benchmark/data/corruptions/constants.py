@@ -1,4 +1,4 @@
-"""Constants of each corruption, by severity from 1 to 5: those of CIFAR-10-C, for images of 32×32 with values from 0 to 1."""
+"""Constants of each corruption, by severity: those of CIFAR-10-C, for images of 32×32 with values from 0 to 1."""
 
 from collections.abc import Mapping
 

@@ -54,8 +54,8 @@ def corrupt(images: Tensor, kind: str, severity: int, ids: Tensor) -> Tensor:
         return images.clone()
     constants = CONSTANTS[kind][severity - 1]
     chunk = max(1, CHUNK // prod(images.shape[1:]))
-    parts = images.split(chunk)
+    parts = torch.split(images, chunk)
     if kind in FIXED:
         return torch.cat([FIXED[kind](part, *constants) for part in parts])
-    draws = map(Draws, keys(f"{kind} {severity}", ids).split(chunk))
+    draws = map(Draws, torch.split(keys(f"{kind} {severity}", ids), chunk))
     return torch.cat([DRAWN[kind](part, own, *constants) for part, own in zip(parts, draws, strict=True)])

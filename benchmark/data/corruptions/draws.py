@@ -1,7 +1,7 @@
 """Draws of an image: a function of the corruption, its severity, the number of the image and the place of the draw.
 
-There is no generator whose state could depend on what was drawn before. A hash of 32-bit whole numbers, whose products wrap around
-on every device alike, mixes the key of the image with the place.
+There is no generator whose state could depend on what was drawn before. A hash of 32-bit whole numbers, whose products
+wrap around on every device alike, mixes the key of the image with the place.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def keys(stream: str, ids: Tensor) -> Tensor:
 
 
 def mixed(numbers: Tensor) -> Tensor:
-    """Return a hash of 32-bit numbers in which each bit depends on all ("lowbias32"): different numbers stay different."""
+    """Return a hash of 32-bit numbers ("lowbias32"): each bit depends on all, and different numbers stay different."""
     numbers = numbers ^ shifted(numbers, 16)
     numbers *= 0x7FEB352D
     numbers ^= shifted(numbers, 15)

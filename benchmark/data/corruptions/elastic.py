@@ -23,14 +23,15 @@ def elastic(images: Tensor, draws: Draws, reach: float, sigma: float, corner: fl
     if not reach:
         return images
     fields = smooth(draw[:, 6:].reshape(-1, 2, height, width), sigma * side, TRUNCATE, REFLECT)
-    moves = (fields.to(torch.int64) * round(reach * side * UNIT)) >> 15
+    moves = fields.mul_(round(reach * side * UNIT) / 2**15).round_().to(torch.int32)
     rows, columns = grid(height, width, images.device, PLACE_BITS)
     return warped(images, rows + moves[:, 0], columns + moves[:, 1])
 
 
 def grid(height: int, width: int, device: torch.device, bits: int) -> tuple[Tensor, Tensor]:
     """Return the row (H, 1) and the column (W) of each pixel, in units of 2^−bits."""
-    return torch.arange(height, device=device)[:, None] << bits, torch.arange(width, device=device) << bits
+    rows, columns = (torch.arange(length, device=device, dtype=torch.int32) << bits for length in (height, width))
+    return rows[:, None], columns
 
 
 def affine_places(draw: Tensor, corner: float, height: int, width: int) -> tuple[Tensor, Tensor]:
@@ -51,10 +52,11 @@ def affine_places(draw: Tensor, corner: float, height: int, width: int) -> tuple
     def slope(part: Tensor) -> Tensor:
         return each(torch.div((2 * arm * part) << SLOPE_BITS, determinant, rounding_mode="floor"))
 
-    y = ((middle_y - arm) << SLOPE_BITS) + right * slope(vy) - down * slope(vx)
-    x = ((middle_x + arm) << SLOPE_BITS) + right * slope(uy) - down * slope(ux)
     bits = POINT_BITS + SLOPE_BITS - PLACE_BITS
-    return (y + (1 << (bits - 1))) >> bits, (x + (1 << (bits - 1))) >> bits
+    half = 1 << (bits - 1)
+    y = ((middle_y - arm) << SLOPE_BITS) + half + right * slope(vy) - down * slope(vx)
+    x = ((middle_x + arm) << SLOPE_BITS) + half + right * slope(uy) - down * slope(ux)
+    return (y >> bits).to(torch.int32), (x >> bits).to(torch.int32)
 
 
 def each(numbers: Tensor) -> Tensor:
@@ -64,12 +66,11 @@ def each(numbers: Tensor) -> Tensor:
 def warped(images: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """Take each pixel from a place (n, H, W), in units of 2^−6 pixels, between the four pixels around it."""
     count, channels, height, width = images.shape
-    pixels, total = packed(images).view(count, -1), torch.zeros_like(y).view(count, -1)
-    corners = product(around(y, height), around(x, width))
-    for (row, tall), (column, wide) in corners:
-        place = row * width + column
-        total.addcmul_(pixels.gather(1, place.view(count, -1)), (tall * wide).view(count, -1))
-    return unpacked(2 * total.view(y.shape), channels)
+    pixels, total = packed(images).view(count, -1), torch.zeros_like(y, dtype=torch.int64)
+    for (row, tall), (column, wide) in product(around(y, height), around(x, width)):
+        place = (row * width + column).to(torch.int64).view(count, -1)
+        total += pixels.gather(1, place).view(y.shape).mul_(tall * wide)
+    return unpacked(2 * total, channels)
 
 
 def around(place: Tensor, length: int) -> tuple[tuple[Tensor, Tensor], ...]:

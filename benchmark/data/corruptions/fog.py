@@ -39,21 +39,19 @@ def plasma(numbers: Tensor, decay: float) -> Tensor:
     """
     cloud, size = torch.zeros_like(numbers), numbers.shape[1]
     for level in range(size.bit_length() - 1):
-        step = size >> level
-        moved = numbers * round(WOBBLE / decay ** (2 * level))
-        fill_grid(cloud, moved, step)
+        fill_grid(cloud, numbers, size >> level, round(WOBBLE / decay ** (2 * level)))
     low, high = cloud.amin((1, 2), keepdim=True), cloud.amax((1, 2), keepdim=True)
     return torch.div(cloud - low, ((high - low) >> BITS).clamp(min=1), rounding_mode="floor")
 
 
-def fill_grid(cloud: Tensor, moved: Tensor, step: int) -> None:
+def fill_grid(cloud: Tensor, numbers: Tensor, step: int, amplitude: int) -> None:
     """Fill the middles of squares whose corners are `step` apart, then those of the diamonds between."""
     on, off = slice(None, None, step), slice(step // 2, None, step)
     corners = cloud[:, on, on]
     pairs = corners + corners.roll(-1, 1)
-    centres = ((pairs + pairs.roll(-1, 2)) >> 2) + moved[:, off, off]
+    centres = ((pairs + pairs.roll(-1, 2)) >> 2) + numbers[:, off, off] * amplitude
     cloud[:, off, off] = centres
     across = corners + corners.roll(-1, 2) + centres + centres.roll(1, 1)
     upright = corners + corners.roll(-1, 1) + centres + centres.roll(1, 2)
-    cloud[:, on, off] = (across >> 2) + moved[:, on, off]
-    cloud[:, off, on] = (upright >> 2) + moved[:, off, on]
+    cloud[:, on, off] = (across >> 2) + numbers[:, on, off] * amplitude
+    cloud[:, off, on] = (upright >> 2) + numbers[:, off, on] * amplitude

@@ -1,4 +1,4 @@
-"""JPEG and back, to the bit as libjpeg does it: baseline, colours at half the resolution, and its whole-number transforms."""
+"""JPEG and back, to the bit as libjpeg does it: colours at half the resolution, transforms in whole numbers."""
 
 import numpy as np
 import torch
@@ -61,11 +61,9 @@ def ycc(images: Tensor) -> Tensor:
 
 
 def rgb(luminance: Tensor, chrominance: Tensor) -> Tensor:
-    cb, cr = (chrominance - 128).split(1, 1)
-    red = rounded(RED_OF_CR * cr, 16)
-    green = rounded(GREEN_OF_CB * cb + GREEN_OF_CR * cr, 16)
-    blue = rounded(BLUE_OF_CB * cb, 16)
-    return as_bytes(luminance + torch.cat([red, green, blue], 1))
+    cb, cr = (chrominance - 128).chunk(2, 1)
+    colours = RED_OF_CR * cr, GREEN_OF_CB * cb + GREEN_OF_CR * cr, BLUE_OF_CB * cb
+    return torch.cat([as_bytes(luminance + rounded(colour, 16)) for colour in colours], 1)
 
 
 def rounded(numbers: Tensor, bits: int) -> Tensor:
@@ -91,16 +89,17 @@ def extended(planes: Tensor, rows: int, columns: int) -> Tensor:
 
 def doubled(planes: Tensor) -> Tensor:
     """Return planes of twice the size: each new pixel is 3/4 of the nearest old one and 1/4 of the next, both ways."""
-    rows = interleaved(*(3 * planes + planes.index_select(2, near) for near in neighbours(planes, 2)), 2)
+    above, below = neighbours(planes, 2)
+    rows = interleaved(3 * planes + above, 3 * planes + below, 2)
     left, right = neighbours(rows, 3)
-    return interleaved((3 * rows + rows.index_select(3, left) + 8) >> 4, (3 * rows + rows.index_select(3, right) + 7) >> 4, 3)
+    return interleaved((3 * rows + left + 8) >> 4, (3 * rows + right + 7) >> 4, 3)
 
 
 def neighbours(planes: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Return the index before and the one behind each place; the border is its own neighbour."""
+    """Return what stands before and behind each place; the border is its own neighbour."""
     last = planes.shape[axis] - 1
     places = torch.arange(last + 1, device=planes.device)
-    return (places - 1).clamp(min=0), (places + 1).clamp(max=last)
+    return planes.index_select(axis, (places - 1).clamp(min=0)), planes.index_select(axis, (places + 1).clamp(max=last))
 
 
 def interleaved(first: Tensor, second: Tensor, axis: int) -> Tensor:
@@ -124,8 +123,8 @@ def within_rows(strips: Tensor, matrix: Tensor) -> Tensor:
 
 
 def quantised(found: Tensor, steps: Tensor) -> Tensor:
-    """Return the coefficients, found times 8, as multiples of their steps, rounded to the nearest, halves away from 0."""
-    return ((found.abs() + 4 * steps) / (8 * steps)).floor_() * found.sign() * steps
+    """Return coefficients, found times 8, as multiples of their steps: the nearest, and of two the one farther from 0."""
+    return torch.copysign(4 * steps, found).add_(found).div_(8 * steps).trunc_().mul_(steps)
 
 
 def cosine_matrix() -> NDArray[np.float64]:

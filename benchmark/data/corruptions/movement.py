@@ -42,11 +42,12 @@ def line_steps(length: int) -> NDArray[np.int64]:
     """Return the rows and columns (2, angles, length) of the pixels along a line, for each angle."""
     angles = np.deg2rad(90 * (np.arange(ANGLES) + 0.5) / ANGLES - 45)
     ways = np.stack([np.sin(angles), np.cos(angles)])[:, :, None] * np.arange(length)
-    return np.ceil(ways - 0.5).astype(np.int64)
+    steps: NDArray[np.int64] = np.ceil(ways - 0.5).astype(np.int64)
+    return steps
 
 
 def zoom_blur(images: Tensor, limit: float) -> Tensor:
-    """The mean of the image and of its zooms by 1, 1.01, … below a limit: each pixel is a fixed sum of some others."""
+    """Return the mean of the image and of its zooms by 1, 1.01, … below a limit: each pixel is a sum of some others."""
     count, channels, height, width = images.shape
     sources, weights = placed(zoom_sums, images.device, height, width, limit)
     pixels = images.reshape(count * channels, -1).T.to(torch.int32, memory_format=torch.contiguous_format)

@@ -1,6 +1,7 @@
 """Tables of whole numbers: computed on the host, once for each device.
 
-Roots, exponentials and distributions are met here alone. Their last bits, which differ between machines, are rounded away.
+Exponentials, angles and distributions are met in tables alone. Their last bits, which differ between machines, are
+rounded away.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ def placed(make: Callable[..., Table], device: torch.device, *arguments: Any) ->
 
 def whole(weights: Table, bits: int = BITS) -> NDArray[np.int64]:
     """Return weights as whole numbers whose sum is 2^bits, exactly; the largest weight takes what rounding leaves."""
-    rounded = np.rint(weights / weights.sum() * 2**bits).astype(np.int64)
+    rounded: NDArray[np.int64] = np.rint(weights / weights.sum() * 2**bits).astype(np.int64)
     rounded.flat[rounded.argmax()] += 2**bits - rounded.sum()
     return rounded
 

@@ -80,7 +80,9 @@ def cloud(draws: np.ndarray, decay: float) -> np.ndarray:
                 points[r, c] = np.mean(corners) + amplitude * draws[r, c]
         for r in range(0, size, half):
             for c in range((r + half) % step, size, step):
-                around = [points[(r + i) % size, (c + j) % size] for i, j in ((-half, 0), (half, 0), (0, -half), (0, half))]
+                around = [
+                    points[(r + i) % size, (c + j) % size] for i, j in ((-half, 0), (half, 0), (0, -half), (0, half))
+                ]
                 points[r, c] = np.mean(around) + amplitude * draws[r, c]
         step, amplitude = half, amplitude / decay**2
     return (points - points.min()) / np.ptp(points)
