@@ -10,8 +10,9 @@ from benchmark.data.corruptions.tables import BITS, ONE, looked_up, placed, roun
 
 def brightness(images: Tensor, added: float) -> Tensor:
     """HSV value + c. With hue and saturation kept, all channels grow as their maximum V does: x·min(V + c, 1)/V."""
-    factor, light = placed(growth, images.device, added)[:, images.amax(1, keepdim=True).to(torch.int64)]
-    return rounded_bytes(images * factor + light)
+    factor, light = placed(growth, images.device, added)
+    value = images.amax(1, keepdim=True).to(torch.int32)
+    return rounded_bytes(images * looked_up(factor, value) + looked_up(light, value))
 
 
 def growth(added: float) -> NDArray[np.int32]:

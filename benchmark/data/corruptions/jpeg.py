@@ -123,7 +123,7 @@ def within_rows(strips: Tensor, matrix: Tensor) -> Tensor:
 
 
 def quantised(found: Tensor, steps: Tensor) -> Tensor:
-    """Return coefficients, found times 8, as multiples of their steps: the nearest, and of two the one farther from 0."""
+    """Return coefficients, found times 8, as the nearest multiples of their steps; halves are rounded away from 0."""
     return torch.copysign(4 * steps, found).add_(found).div_(8 * steps).trunc_().mul_(steps)
 
 

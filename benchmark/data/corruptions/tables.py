@@ -22,7 +22,7 @@ HALF = ONE // 2
 Table = NDArray[Any]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def placed(make: Callable[..., Table], device: torch.device, *arguments: Any) -> Tensor:
     """Return the table that a function makes of some arguments, on the device."""
     return upload(make(*arguments), device)
