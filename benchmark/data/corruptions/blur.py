@@ -33,7 +33,7 @@ def soft_disk(radius: float, sigma: float, reach: int) -> NDArray[np.int64]:
     curve = bell_curve(reach, sigma) / bell_curve(reach, sigma).sum()
     for axis in (0, 1):
         disk = np.apply_along_axis(np.convolve, axis, disk, curve, mode="same")
-    return whole(disk)
+    return whole(disk.reshape(-1)).reshape(disk.shape)
 
 
 def glass_blur(images: Tensor, draws: Draws, sigma: float, times: float) -> Tensor:

@@ -71,7 +71,7 @@ def rounded(numbers: Tensor, bits: int) -> Tensor:
 
 
 def halved(planes: Tensor) -> Tensor:
-    """Return means over 2×2 pixels; halves are rounded down and up by turns. The last column fills blocks of 16."""
+    """Return means over 2×2 pixels; halves go down and up by turns. The last column is repeated to fill blocks."""
     planes = extended(planes, 2, 2 * BLOCK)
     total = planes[:, :, ::2] + planes[:, :, 1::2]
     total = total[..., ::2] + total[..., 1::2]

@@ -86,5 +86,5 @@ def padded_rows(matrix: csr_array) -> NDArray[np.int32]:
     entry = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], counts)
     table = np.zeros((2, counts.max(), len(counts)))
     table[0, entry, rows], table[1, entry, rows] = matrix.indices, matrix.data
-    table[1] = np.apply_along_axis(whole, 0, table[1])
+    table[1] = whole(table[1])
     return table.astype(np.int32)

@@ -29,9 +29,14 @@ def placed(make: Callable[..., Table], device: torch.device, *arguments: Any) ->
 
 
 def whole(weights: Table, bits: int = BITS) -> NDArray[np.int64]:
-    """Return weights as whole numbers whose sum is 2^bits, exactly; the largest weight takes what rounding leaves."""
-    rounded: NDArray[np.int64] = np.rint(weights / weights.sum() * 2**bits).astype(np.int64)
-    rounded.flat[rounded.argmax()] += 2**bits - rounded.sum()
+    """Return weights as whole numbers whose sum is 2^bits, exactly; the largest weight takes what rounding leaves.
+
+    In a table of two dimensions each column is such a set of weights.
+    """
+    rounded: NDArray[np.int64] = np.rint(weights / weights.sum(0) * 2**bits).astype(np.int64)
+    largest = np.expand_dims(rounded.argmax(0), 0)
+    left = 2**bits - rounded.sum(0)
+    np.put_along_axis(rounded, largest, np.take_along_axis(rounded, largest, 0) + left, 0)
     return rounded
 
 
