@@ -17,7 +17,7 @@ TRUNCATE = 4.0
 
 
 def gaussian_blur(images: Tensor, sigma: float) -> Tensor:
-    return smooth(images, sigma * scale(images), TRUNCATE, EDGE).to(torch.uint8)
+    return smooth(images, sigma * scale(images), TRUNCATE, EDGE).add_(0.5).to(torch.uint8)
 
 
 def defocus_blur(images: Tensor, radius: float, sigma: float) -> Tensor:

@@ -23,7 +23,7 @@ def elastic(images: Tensor, draws: Draws, reach: float, sigma: float, corner: fl
     if not reach:
         return images
     fields = smooth(draw[:, 6:].reshape(-1, 2, height, width), sigma * side, TRUNCATE, REFLECT)
-    moves = fields.mul_(round(reach * side * UNIT) / 2**15).round_().to(torch.int32)
+    moves = fields.round_().mul_(round(reach * side * UNIT) / 2**15).round_().to(torch.int32)
     rows, columns = grid(height, width, images.device, PLACE_BITS)
     return warped(images, rows + moves[:, 0], columns + moves[:, 1])
 

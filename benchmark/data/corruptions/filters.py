@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark.data.corruptions.tables import BITS, Table, placed, rounded_bytes, whole
+from benchmark.data.corruptions.tables import ONE, Table, placed, rounded_bytes, whole
 
 EDGE, REFLECT, MIRROR = "edge", "symmetric", "reflect"
 """What lies beyond the border, as numpy.pad calls it: aaa|abc, cba|abc, dcb|abc."""
@@ -15,26 +15,21 @@ WEIGHT_BITS = LANE - 8
 
 
 def smooth(numbers: Tensor, sigma: float, truncate: float, border: str) -> Tensor:
-    """Return (…, H, W) after a Gaussian filter, in whole numbers."""
+    """Return (…, H, W) after a Gaussian filter: whole numbers times 2^−32, which floats of 64 bits hold exactly."""
     height, width = numbers.shape[-2:]
     rows = placed(gaussian_matrix, numbers.device, height, sigma, truncate, border)
     columns = placed(gaussian_matrix, numbers.device, width, sigma, truncate, border)
-    return divided(rows @ (numbers.to(torch.float64) @ columns.mT), 2 * BITS)
-
-
-def divided(numbers: Tensor, bits: int) -> Tensor:
-    """Divide whole numbers that are stored as floats by 2^bits, and round to the nearest: no step is inexact."""
-    return numbers.mul_(0.5**bits).add_(0.5).floor_()
+    return rows @ (numbers.to(torch.float64) @ columns.mT)
 
 
 def gaussian_matrix(length: int, sigma: float, truncate: float, border: str) -> NDArray[np.float64]:
-    """Return the matrix (length, length) that filters a column of pixels."""
+    """Return the matrix (length, length) that filters a column of pixels, in whole numbers times 2^−16."""
     reach = int(truncate * sigma + 0.5)
     weights, source = whole(bell_curve(reach, sigma)), beyond_border(length, reach, border)
     matrix = np.zeros((length, length))
     for row in range(length):
         np.add.at(matrix[row], source[row : row + 2 * reach + 1], weights)
-    return matrix
+    return matrix / ONE
 
 
 def bell_curve(reach: int, sigma: float) -> NDArray[np.float64]:

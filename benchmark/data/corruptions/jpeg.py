@@ -5,7 +5,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmark.data.corruptions.filters import divided
 from benchmark.data.corruptions.tables import as_bytes, placed
 
 BLOCK = 8
@@ -116,6 +115,11 @@ def coded(planes: Tensor, table: tuple[tuple[int, ...], ...], quality: int) -> T
     kept = quantised(found.view(-1, BLOCK, full.shape[3] // BLOCK, BLOCK), steps[:, None]).view(strips.shape)
     back = divided(within_rows(divided(cosines.mT @ kept, 11), cosines), 18)
     return back.add_(128).clamp_(0, 255).to(torch.int32).view(full.shape)[:, :, :height, :width]
+
+
+def divided(numbers: Tensor, bits: int) -> Tensor:
+    """Divide whole numbers that are stored as floats by 2^bits, and round to the nearest: no step is inexact."""
+    return numbers.mul_(0.5**bits).add_(0.5).floor_()
 
 
 def within_rows(strips: Tensor, matrix: Tensor) -> Tensor:
