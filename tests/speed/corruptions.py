@@ -146,8 +146,8 @@ def usual(images: torch.Tensor, kind: str) -> None:
             np.uint8(USUAL[kind](image / 255, *constants).clip(0, 1) * 255)
 
 
-def rows(count: int, sample: int, side: int, rounds: int) -> list[Row]:
-    shown = pictures(100, (3, side, side))
+def rows(count: int, sample: int, rounds: int) -> list[Row]:
+    shown = pictures(100)
     images, few = shown.repeat(-(-count // 100), 1, 1, 1)[:count], shown[:sample]
     found, seconds = [], []
     for kind in CORRUPTIONS:
@@ -163,11 +163,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--sample", type=int, default=20, help="images for the usual way, at most 100")
-    parser.add_argument("--side", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    found = rows(arguments.images, arguments.sample, arguments.side, arguments.rounds)
+    found = rows(arguments.images, arguments.sample, arguments.rounds)
     print(tabulate(found, ["corruption", "images/s", "usual way", "ratio"], tablefmt="pipe", disable_numparse=True))
 
 
