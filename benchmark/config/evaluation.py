@@ -109,10 +109,12 @@ def check_name(name: str, kind: str) -> None:
 
 
 def set_name(config: EvaluationConfig) -> str:
-    """Return what a set is called: by its name, else by its images, else by its kind."""
+    """Return what a set is called: by its name, else by its images, as new ones if they are, else by its kind."""
     path = PurePath(config.images)
     called = path.stem if path.suffix in (".toml", *FILES) else path.name
-    return config.name or re.sub(r"[^\w.+-]+", "-", called).lstrip(".+-")[:MOST_LETTERS] or config.kind
+    plain = re.sub(r"[^\w.+-]+", "-", called).lstrip(".+-")
+    of_images = f"{config.kind}-{plain}" if plain and config.kind == "new" else plain
+    return config.name or of_images[:MOST_LETTERS] or config.kind
 
 
 def check_names(configs: Iterable[EvaluationConfig]) -> None:

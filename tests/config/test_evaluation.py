@@ -28,7 +28,7 @@ class TestTaskFile:
         foggy, new = load_task(write_task(tmp_path / "a.toml", FOG, NEW)).evaluate
         assert (foggy.used_kinds, foggy.used_severities) == (("fog",), (1, 3))
         assert (new.kind, new.images, new.share) == ("new", "others", 0.25)
-        assert [set_name(foggy), set_name(new)] == ["foggy", "others"]
+        assert [set_name(foggy), set_name(new)] == ["foggy", "new-others"]
 
     def test_all_corruptions_where_none_is_named(self) -> None:
         every = EvaluationConfig("corruptions")
@@ -41,7 +41,7 @@ class TestTaskFile:
         other = write_task(tmp_path / "other.toml", NEW, text='extends = "parent"\n')
         none = write_task(tmp_path / "none.toml", text='extends = "parent"\nevaluate = []\n')
         names = [[set_name(each) for each in load_task(task).evaluate] for task in (heir, other, none)]
-        assert names == [["foggy"], ["others"], []]
+        assert names == [["foggy"], ["new-others"], []]
 
     def test_paths_are_relative_to_the_file_that_has_them(self, tmp_path: Path) -> None:
         """Also to that of a parent in another folder. Names of tasks stay names."""
@@ -99,7 +99,7 @@ class TestTaskFile:
         "twice", [FOG + FOG, FOG + FOG.replace("foggy", "FOGGY"), NEW + NEW.replace('"others"', '"a/others.npz"')]
     )
     def test_a_set_named_twice(self, tmp_path: Path, twice: str) -> None:
-        with pytest.raises(UserError, match=r"a set named twice: '(?i:foggy|others)'; give one of them another name"):
+        with pytest.raises(UserError, match=r"a set named twice: '(?i:foggy|new-others)'; give one of them another name"):
             load_task(write_task(tmp_path / "a.toml", twice))
 
 
@@ -155,10 +155,10 @@ class TestCommandLine:
         ({"kind": "shift", "images": "/data/CIFAR-10-C"}, "CIFAR-10-C"),
         ({"kind": "shift", "images": "/data/imagenet v2/"}, "imagenet-v2"),
         ({"kind": "shift", "images": "/data/v2.1"}, "v2.1"),
-        ({"kind": "new", "images": "my/own.toml"}, "own"),
-        ({"kind": "new", "images": ".npz"}, "npz"),
+        ({"kind": "new", "images": "my/own.toml"}, "new-own"),
+        ({"kind": "new", "images": ".npz"}, "new-npz"),
         ({"kind": "new", "images": "/"}, "new"),
-        ({"kind": "new", "images": "x" * 300}, "x" * 100),
+        ({"kind": "shift", "images": "x" * 300}, "x" * 100),
         ({"kind": "new"}, "new"),
         ({"kind": "humans", "file": "a/counts.npz"}, "humans"),
         ({"kind": "groups", "columns": ["Male"]}, "groups"),
