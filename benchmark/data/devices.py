@@ -113,6 +113,11 @@ def has_streams(device: torch.device) -> bool:
     return device.type not in ("cpu", "meta", "mps")
 
 
+def has_doubles(device: torch.device) -> bool:
+    """Tell whether a device computes in float64."""
+    return device.type != "mps"
+
+
 def enter(device: torch.device) -> torch.device:
     """Initialise a device and make it the current one of this thread; return it with its number."""
     device = with_number(device)

@@ -891,3 +891,11 @@ class TestGroups:
         (tmp_path / "groups.csv").write_text(text)
         with pytest.raises(UserError, match=message):
             known_of(own_arrays(tmp_path), folders, "groups", file=str(tmp_path / "groups.csv"))
+
+
+def test_a_device_without_float64_has_the_images_made_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, ids = torch.arange(3 * 32 * 32).remainder(256).to(torch.uint8).view(1, 3, 32, 32), torch.tensor([7])
+    made = splits.corrupted("defocus blur", 3, ids, images, slice(0, 1))
+    monkeypatch.setattr(splits, "has_doubles", lambda device: False)
+    assert torch.equal(splits.corrupted("defocus blur", 3, ids, images, slice(0, 1)), made)
+    assert not torch.equal(made, images)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from benchmark.data.corruptions.corrupt import corrupt
 from benchmark.data.dataset import DataSet, Split
+from benchmark.data.devices import has_doubles
 from benchmark.data.evaluation.parts import Part
 from benchmark.data.residency import place_on_device
 
@@ -24,5 +25,10 @@ def split_of(part: Part, data: DataSet, device: torch.device, budget: int) -> Sp
 
 
 def corrupted(kind: str, severity: int, ids: Tensor, images: Tensor, positions: slice) -> Tensor:
-    """Return the test images at some positions under a corruption; their numbers are the keys of its draws."""
-    return corrupt(images, kind, severity, ids[positions])
+    """Return the test images at some positions under a corruption; their numbers are the keys of its draws.
+
+    Its exact sums need float64: where a device has none, the host makes them.
+    """
+    if has_doubles(images.device):
+        return corrupt(images, kind, severity, ids[positions])
+    return corrupt(images.cpu(), kind, severity, ids[positions].cpu()).to(images.device)
