@@ -99,7 +99,7 @@ class TestTaskFile:
         "twice", [FOG + FOG, FOG + FOG.replace("foggy", "FOGGY"), NEW + NEW.replace('"others"', '"a/others.npz"')]
     )
     def test_a_set_named_twice(self, tmp_path: Path, twice: str) -> None:
-        with pytest.raises(UserError, match=r"a set named twice: '(?i:foggy|new-others)'; give one of them another name"):
+        with pytest.raises(UserError, match=r"a set named twice: '(?i:foggy|new-others)'; give one"):
             load_task(write_task(tmp_path / "a.toml", twice))
 
 
