@@ -139,9 +139,10 @@ class Results:
         """Yield the stored predictions of each run that is shown, as `score` takes them; `save` writes such a file.
 
         One run is in memory at a time. Runs whose predictions were not kept are left out. A method with a training for
-        each coverage is several methods then: METHOD@90.
+        each coverage is several methods then: METHOD@90. Evaluation sets are yielded where `task` names one.
         """
-        wanted = self.tasks if task is None else [match_name(task, self.tasks, "task in these results:")]
+        own = [name for name in self.tasks if not self.manifests[name].set_of]
+        wanted = own if task is None else [match_name(task, self.tasks, "task in these results:")]
         for name in wanted:
             yield from run_predictions(self.manifests[name], self.store)
 

@@ -69,7 +69,10 @@ def test_losses_alone(folder: Path) -> None:
 
 def test_figures_and_explanation(folder: Path) -> None:
     names = {path.name for path in (folder / "mine" / "results" / "figures").glob("*.png")}
-    assert names == {"diabetes-risk-coverage.png", "digits-of-mine-ranks.png", "digits-of-mine-risk-coverage.png"}
+    assert names == {
+        *(f"diabetes-{kind}.png" for kind in ("risk-coverage", "expected-cost")),
+        *(f"digits-of-mine-{kind}.png" for kind in ("risk-coverage", "expected-cost", "ranks")),
+    }
     assert "imported from logistic-3.npz" in (folder / "4.txt").read_text()
 
 

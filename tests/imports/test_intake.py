@@ -38,8 +38,10 @@ def test_a_results_folder_like_any_other(tmp_path: Path) -> None:
     said = imported(results, *grid(tmp_path))
     assert "6 runs imported" in said
     assert sorted(path.name for path in (results / "tables").iterdir()) == [
-        f"predictions{end}"
-        for end in ("-runs.csv", "-statistics.csv", "-statistics.md", "-statistics.tex", ".csv", ".md", ".tex")
+        *(f"predictions-costs.{end}" for end in ("csv", "md", "tex")),
+        "predictions-runs.csv",
+        *(f"predictions-statistics.{end}" for end in ("csv", "md", "tex")),
+        *(f"predictions.{end}" for end in ("csv", "md", "tex")),
     ]
     record = one_record(results, "a", 1)
     assert record.is_imported
