@@ -27,9 +27,10 @@ def describe_plan(outlooks: Sequence[Outlook], store: Store) -> dict[str, Any]:
     """Return the plan of all tasks as plain data, with its totals."""
     tasks = list(map(describe_suite, outlooks))
     totals = {name: sum(task[name] for task in tasks) for name in ("epochs", "epochs_naive")}
-    hours = [task["device_hours"] for task in tasks]
+    untimed = [task["task"] for task in tasks if task["evaluates"] and task["device_hours"] is None]
+    hours = [task["device_hours"] for task in tasks if task["task"] not in untimed]
     totals["device_hours"] = None if None in hours else sum(hours)
-    return {"tasks": tasks, "results": str(store.root), **totals}
+    return {"tasks": tasks, "results": str(store.root), **totals, "untimed": untimed}
 
 
 def describe_suite(outlook: Outlook) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def describe_suite(outlook: Outlook) -> dict[str, Any]:
     averaged = list(map(averaged_epochs, missing, alone))
     return {
         "task": suite.name,
+        "evaluates": suite.evaluated is not None,
         "data": suite.data_state,
         "download_bytes": facts.download_bytes if suite.data_state == ABSENT else 0,
         "jobs": [describe_job(job, outlook) for job in listed],
@@ -110,6 +112,7 @@ def describe_schedule(forecast: Forecast) -> dict[str, Any]:
         "critical_path": [forecast.jobs[name].name for name in chain.names],
         "critical_path_seconds": chain.seconds,
         "unknown": list(forecast.unknown),
+        "untimed": list(forecast.untimed),
         "steps_only": list(forecast.steps_only),
         "jobs": [
             {"job": forecast.jobs[bar.work.name].name, "device": bar.device, "start": bar.start, "end": bar.end}
@@ -121,6 +124,8 @@ def describe_schedule(forecast: Forecast) -> dict[str, Any]:
 def schedule_text(described: dict[str, Any]) -> str:
     """Return a simulated run as text, with what could not be simulated and the files of its figure."""
     lines, unknown = [schedule_lines(described)] if described["jobs"] else [], described["unknown"]
+    if described["untimed"]:
+        lines.append(f"not scheduled: {', '.join(described['untimed'])}: no run was evaluated on it on this device yet")
     if unknown:
         given = " ".join(f"{name}=SECONDS" for name in unknown)
         text = f"not scheduled: {', '.join(unknown)}: no step time is known; add --probe, or --step-seconds {given}"
@@ -155,7 +160,7 @@ def plan_text(described: dict[str, Any]) -> str:
         jobs = sum(len(task["jobs"]) for task in described["tasks"])
         texts.append(
             f"in all {counted(jobs, 'job')}, {counted(described['epochs'], 'epoch')} to train, {saved:,} saved by "
-            f"{what_is_shared(described['tasks'])}{cost_text(described['device_hours'])}"
+            f"{what_is_shared(described['tasks'])}{cost_text(described['device_hours'])}{untimed_text(described)}"
         )
     if "schedule" in described:
         texts.append(schedule_text(described["schedule"]))
@@ -167,8 +172,16 @@ def what_is_shared(tasks: Sequence[dict[str, Any]]) -> str:
     return "shared trainings" if any(task["averages"] for task in tasks) else "shared warm-ups"
 
 
-def cost_text(hours: float | None) -> str:
+def untimed_text(described: dict[str, Any]) -> str:
+    """Return which evaluations are not in the device-hours: only earlier ones can tell their time."""
+    untimed = described["untimed"]
+    return f", without {', '.join(untimed)}" if untimed and described["device_hours"] is not None else ""
+
+
+def cost_text(hours: float | None, *, evaluates: bool = False) -> str:
     """Return the end of a sentence: the device-hours, or that they are not known."""
+    if hours is None and evaluates:
+        return "; device-hours unknown: no run was evaluated on it on this device yet"
     if hours is None:
         return "; device-hours unknown: no earlier run of this task on this device (--probe measures a few steps)"
     return f"; about {device_hours(hours)}"
@@ -176,7 +189,7 @@ def cost_text(hours: float | None) -> str:
 
 def suite_text(task: dict[str, Any]) -> str:
     """Return the plan of one task as text: its data, a table of its jobs, and what they take."""
-    jobs, hours = task["jobs"], cost_text(task["device_hours"])
+    jobs, hours = task["jobs"], cost_text(task["device_hours"], evaluates=task["evaluates"])
     lines = [
         f"{task['task']} ({data_text(task)}; network of {task['network_parameters']:,} parameters)",
         jobs_table(jobs),

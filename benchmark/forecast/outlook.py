@@ -101,6 +101,8 @@ class Forecast:
     """Tasks that are left out because a step time is not known."""
     steps_only: tuple[str, ...]
     """Tasks whose step times are known, but not their time outside epochs."""
+    untimed: tuple[str, ...] = ()
+    """Evaluation sets that are left out because no run was evaluated on them yet."""
 
 
 def simulate_all(outlooks: Sequence[Outlook], devices: Sequence[Device], most_per_device: int = 1) -> Forecast:
@@ -110,6 +112,8 @@ def simulate_all(outlooks: Sequence[Outlook], devices: Sequence[Device], most_pe
     works = {work.name: work for outlook in busy.values() for work in works_of(outlook, most_per_device)}
     begin = min(filter(None, (outlook.step_times.start for outlook in busy.values())), default=0.0)
     schedule = simulate([works[name] for name in jobs if name in works], devices, begin)
-    unknown = [name for name, outlook in busy.items() if outlook.hours(outlook.to_run) is None]
+    lacking = [name for name, outlook in busy.items() if outlook.hours(outlook.to_run) is None]
+    untimed = tuple(name for name in lacking if busy[name].suite.evaluated)
+    unknown = tuple(name for name in lacking if name not in untimed)
     steps_only = [name for name, outlook in busy.items() if outlook.step_times.outside(outlook.to_run[0]) is None]
-    return Forecast(schedule, jobs, tuple(unknown), tuple(name for name in steps_only if name not in unknown))
+    return Forecast(schedule, jobs, unknown, tuple(name for name in steps_only if name not in lacking), untimed)

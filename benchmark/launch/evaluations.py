@@ -23,7 +23,6 @@ from benchmark.launch.suites import SuiteMaker
 from benchmark.store.store import Store
 from benchmark.train.preflight import ABSENT
 
-DIVERGED = "its training diverged"
 NOT_KEPT = "its final weights were not kept; train it with --keep-weights (the same bits again, in another --results)"
 
 
@@ -91,7 +90,7 @@ def say_what_is_missing(suite: Suite, made: Suite) -> None:
     pairs = zip(suite.entries, made.entries, strict=True)
     lost = sum(len(runs.jobs) - len(entry.jobs) for runs, entry in pairs if not entry.reason)
     if lost:
-        say(f"{made.name}: {counted(lost, 'run')} left out: diverged, or {NOT_KEPT}")
+        say(f"{made.name}: {counted(lost, 'run')} left out: {NOT_KEPT}")
     for entry in made.entries:
         if entry.reason:
             say(f"{made.name} {entry.label}: {entry.reason}; its column stays empty")
@@ -104,8 +103,6 @@ def why_not(job: Job, store: Store) -> str:
         return ""
     if members:
         return next((why for why in (why_not(each, store) for each in members) if why), "")
-    if store.state(run.folder) == "diverged":
-        return DIVERGED
     is_done = needs_weights(job) and store.state(run.folder) == "done"
     there = any(store.has_checkpoint(folder) for folder in run.weights_folders)
     return NOT_KEPT if is_done and not there else ""

@@ -298,6 +298,15 @@ def test_the_plan_says_what_evaluations_take(whole: Whole, trained: Path) -> Non
         assert 0.4 < taken / task["disk_bytes"] < 2, name
 
 
+def test_a_plan_tells_the_time_of_trainings_without_evaluations_that_nobody_has_timed(whole: Whole) -> None:
+    folder, sets = whole
+    common = ("--datasets", folder / "tiny.toml", "--methods", "sr", "--results", folder / "results", "--seeds", 2)
+    text = run_here(*common, "--evaluate", sets[0], "corruptions", "--dry-run", "--cluster", "2xcpu").stdout
+    assert "device-minutes, without tiny-corruptions" in text
+    assert "not scheduled: tiny-corruptions: no run was evaluated on it" in text
+    assert "tiny-again: no run" not in text
+
+
 def test_ranks_that_train_together_leave_the_evaluation_to_one(whole: Whole, tmp_path: Path) -> None:
     sets = write_sets(tmp_path)
     common = ("--datasets", tmp_path / "tiny.toml", "--methods", "sr", "--reference", "sr", "--seeds", 1)
