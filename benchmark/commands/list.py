@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from benchmark.commands.options import add_plugins
 
-HELP = "methods, ingredients, tasks, published tables, scores, networks and data sources"
+HELP = "methods, ingredients, tasks, evaluation sets, published tables, scores, networks and data sources"
 WIDTH = 100
 
 

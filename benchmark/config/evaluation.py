@@ -24,7 +24,8 @@ SEVERITIES = (1, 2, 3, 4, 5)
 KINDS: Mapping[str, str] = {
     "corruptions": "the test images under corruptions that the suite makes",
     "shift": "other images of the same classes",
-    "new": "images of classes that the classifier cannot know; to accept one is an error",
+    "new": "images of classes that the classifier cannot know, where to accept one is an error; `new` alone: those of "
+    "data.leave_out",
     "humans": "the test images, with what people call them",
     "groups": "the test images by groups",
 }
@@ -38,8 +39,8 @@ FILES = (".npz", ".npy", ".csv")
 """How names of files with images, counts or groups end."""
 USAGE: Mapping[str, str] = {
     "corruptions": "corruptions or corruptions=KIND,KIND",
-    "shift": "shift=TASK, shift=FOLDER or shift=FILE.npz",
-    "new": "new=TASK, new=FOLDER or new=FILE.npz; new alone means the classes of data.leave_out",
+    "shift": "shift=TASK|FOLDER|FILE.npz",
+    "new": "new=TASK|FOLDER|FILE.npz",
     "humans": "humans=FILE.npz",
     "groups": "groups=ATTRIBUTE,ATTRIBUTE or groups=FILE.csv",
 }

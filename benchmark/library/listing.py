@@ -1,4 +1,4 @@
-"""List what can be named: methods, ingredients, tasks, published tables, scores, networks and sources of images."""
+"""List what can be named: methods, ingredients, tasks, evaluation sets, tables, scores, networks, sources of images."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmark.base import added
 from benchmark.base.added import Added
+from benchmark.config.evaluation import KINDS, USAGE
 from benchmark.config.ingredient_names import INGREDIENTS
 from benchmark.data.sources import source_titles
 from benchmark.library.names import methods, tasks
@@ -23,6 +24,7 @@ def list_names(plugins: Sequence[Path] = ()) -> dict[str, list[dict[str, Any]]]:
             for name, each in INGREDIENTS.items()
         ],
         "tasks": [{"task": name, "title": task.title} for name, task in tasks().items()],
+        "evaluation sets": [{"evaluate": kind, "as": USAGE[kind], "title": title} for kind, title in KINDS.items()],
         "published tables": [
             {"table": table.name, "task": table.task, "title": table.title} for table in load_tables(["all"])
         ],

@@ -129,7 +129,7 @@ class TestCommandLine:
             ("corruptions=", "--evaluate corruptions=: expected corruptions or corruptions=KIND,KIND"),
             ("corruptions=fog,jpg", "unknown corruption 'jpg': did you mean 'jpeg'"),
             ("shift", "--evaluate shift: a set of kind 'shift' needs images"),
-            ("shift=", "expected shift=TASK, shift=FOLDER or shift=FILE.npz"),
+            ("shift=", r"expected shift=TASK\|FOLDER\|FILE.npz"),
             ("humans", "needs a file of label counts"),
             ("groups", "needs columns"),
             ("", "unknown kind of evaluation set ''"),

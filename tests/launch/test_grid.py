@@ -244,6 +244,7 @@ def test_list() -> None:
     assert {m["label"] for m in listing["methods"]} >= {"SR", "DG", "SAT", "SAT+EM", "CCL-SC"}
     assert {t["task"] for t in listing["tasks"]} >= {"digits", "gaussians", "cifar10", "cifar100", "celeba", "imagenet"}
     assert {s["score"] for s in listing["scores"]} >= {"SR", "abstention"}
+    assert {e["evaluate"] for e in listing["evaluation sets"]} == {"corruptions", "shift", "new", "humans", "groups"}
     text = run_here("list").stdout
     assert "Deep Gamblers" in text
     assert "[negatives=sc2]" in text
