@@ -58,7 +58,8 @@ def reason_for_no_thresholds(columns: Iterable[Column]) -> str:
 
 
 def evaluations(columns: Iterable[Column]) -> list[SetMeasures]:
-    return [record.evaluation for column in columns for record in column.records if record.evaluation is not None]
+    found = (record.evaluation for column in columns for record in column.records)
+    return [each for each in found if each is not None and each.is_known]
 
 
 def with_parts(columns: Iterable[Column]) -> list[Column]:
@@ -67,8 +68,8 @@ def with_parts(columns: Iterable[Column]) -> list[Column]:
 
 
 def parts_by_seed(column: Column) -> dict[int, Parts]:
-    found = {record.seed: record.evaluation.parts.get(column.score) for record in column.records if record.evaluation}
-    return {seed: parts for seed, parts in found.items() if parts}
+    known = {r.seed: r.evaluation.parts for r in column.records if r.evaluation and r.evaluation.is_known}
+    return {seed: parts[column.score] for seed, parts in known.items() if parts.get(column.score)}
 
 
 def severities(columns: Sequence[Column]) -> list[int]:
