@@ -67,13 +67,17 @@ def test_no_worker_takes_a_module_from_where_one_stands(tiny: Path, tmp_path: Pa
 
 
 def test_a_job_on_several_ranks(tiny: Path, tmp_path: Path) -> None:
+    (again, *_) = write_sets(tmp_path)
     words = ["--datasets", tiny, "--methods", "sr", "--seeds", 1, "--gpus-per-job", 2, "--device", "cpu"]
+    words += ["--evaluate", again]
     result = run_all(*words, "--results", tmp_path / "ray", "--ray", "--workers", 1)
     assert result.returncode == 0, result.stderr
     assert run_all(*words, "--results", tmp_path / "local", "--workers", 1).returncode == 0
     assert contents(tmp_path / "ray") == contents(tmp_path / "local")
     (record,) = Store(tmp_path / "ray").records("tiny")
     assert record.provenance.ranks == 2
+    (evaluated,) = Store(tmp_path / "ray").records("tiny-again")
+    assert evaluated.measures.classifier.accuracy == pytest.approx(record.measures.classifier.accuracy)
 
 
 def test_a_node_that_dies_costs_its_jobs_a_restart(tmp_path: Path, cluster: Any) -> None:

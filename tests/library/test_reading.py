@@ -112,7 +112,9 @@ def test_figures_are_drawn_one_by_one(results: Path, tmp_path: Path, capsys: pyt
 
 def test_names_are_listed() -> None:
     found = list_names()
-    assert [*found] == ["methods", "ingredients", "tasks", "published tables", "scores", "networks", "sources"]
+    assert [*found] == [
+        *("methods", "ingredients", "tasks", "evaluation sets", "published tables", "scores", "networks", "sources")
+    ]
     assert {"label": "SR", "file": "cross_entropy"}.items() <= next(
         row for row in found["methods"] if row["label"] == "SR"
     ).items()

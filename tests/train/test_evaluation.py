@@ -305,14 +305,3 @@ def test_a_plan_tells_the_time_of_trainings_without_evaluations_that_nobody_has_
     assert "device-minutes, without tiny-corruptions" in text
     assert "not scheduled: tiny-corruptions: no run was evaluated on it" in text
     assert "tiny-again: no run" not in text
-
-
-def test_ranks_that_train_together_leave_the_evaluation_to_one(whole: Whole, tmp_path: Path) -> None:
-    sets = write_sets(tmp_path)
-    common = ("--datasets", tmp_path / "tiny.toml", "--methods", "sr", "--reference", "sr", "--seeds", 1)
-    result = run_all(*common, "--evaluate", sets[0], "--results", tmp_path / "results", "--gpus-per-job", 2)
-    assert result.returncode == 0, result.stderr
-    results = tmp_path / "results"
-    (own, _), (again, _) = runs_of(results, "tiny")["SR"], runs_of(results, "tiny-again")["SR"]
-    before, now = (Store(results).read_prediction(*each) for each in ((own, PREDICTION), (again, of_part("shifted"))))
-    assert np.allclose(before.prediction.logits, now.prediction.logits, atol=1e-5)
