@@ -138,8 +138,19 @@ def draw_legend(figure: Figure, axes: Axes) -> None:
     figure.legend(handles, labels, loc="outside upper left", ncols=ncols, columnspacing=1.2)
 
 
+def settle(figure: Figure) -> None:
+    """Lay a figure out once, and round the places: the last digits of the layout differ from one time to the next."""
+    if figure.get_layout_engine() is None:
+        return
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position(tuple(round(number, 6) for number in axes.get_position().bounds))
+
+
 def files_of(figure: Figure) -> dict[str, bytes]:
     """Return the figure as PNG and PDF, by suffix; they contain no time, version or path."""
+    settle(figure)
     nobody = {"CreationDate": None, "ModDate": None, "Producer": "selbench", "Creator": "selbench"}
     kinds: dict[str, dict[str, Any]] = {"png": {"Software": None}, "pdf": nobody}
     by_suffix = {}

@@ -23,6 +23,7 @@ from benchmark.launch.suites import SuiteMaker
 from benchmark.store.store import Store
 from benchmark.train.preflight import ABSENT
 
+GONE = "its stored predictions are gone; train it again in another --results"
 NOT_KEPT = "its final weights were not kept; train it with --keep-weights (the same bits again, in another --results)"
 
 
@@ -90,7 +91,7 @@ def say_what_is_missing(suite: Suite, made: Suite) -> None:
     pairs = zip(suite.entries, made.entries, strict=True)
     lost = sum(len(runs.jobs) - len(entry.jobs) for runs, entry in pairs if not entry.reason)
     if lost:
-        say(f"{made.name}: {counted(lost, 'run')} left out: {NOT_KEPT}")
+        say(f"{made.name}: {counted(lost, 'run')} left out: predictions are gone, or {NOT_KEPT}")
     for entry in made.entries:
         if entry.reason:
             say(f"{made.name} {entry.label}: {entry.reason}; its column stays empty")
@@ -101,6 +102,8 @@ def why_not(job: Job, store: Store) -> str:
     run, *members = job.needs
     if store.state(job.folder) == "done":
         return ""
+    if store.state(run.folder) == "done" and not store.find(run.folder, run.measured).is_file():
+        return GONE
     if members:
         return next((why for why in (why_not(each, store) for each in members) if why), "")
     is_done = needs_weights(job) and store.state(run.folder) == "done"

@@ -16,6 +16,7 @@ from benchmark.config.load import load_task
 from benchmark.data.dataset import load
 from benchmark.data.evaluation.parts import Part
 from benchmark.jobs.evaluations import OF_EPOCHS
+from benchmark.launch.evaluations import GONE
 from benchmark.measure.labels import name_at
 from benchmark.measure.metrics import aurc
 from benchmark.measure.prediction import Evidence
@@ -250,6 +251,17 @@ def test_without_weights_one_line_says_how_to_keep_them(whole: Whole, trained: P
     assert contents(trained) == before
     by_prediction = evaluate(trained, [each for each in whole[1] if each.startswith(("humans", "groups"))])
     assert by_prediction.returncode == 0, "these need the stored predictions alone"
+
+
+def test_without_its_predictions_nothing_can_be_said_of_a_run(whole: Whole, trained: Path) -> None:
+    for path in trained.rglob("prediction.npz"):
+        path.unlink()
+    before = contents(trained)
+    for each in whole[1]:
+        result = evaluate(trained, [each])
+        assert result.returncode == 2
+        assert GONE in result.stderr.splitlines()[-1]
+    assert contents(trained) == before
 
 
 def test_a_method_that_combines_epochs_has_a_reason(tmp_path: Path) -> None:
