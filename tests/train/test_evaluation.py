@@ -27,8 +27,6 @@ from benchmark.train.evaluation.predictors import Predictor
 from tests.conftest import NOWHERE, TINY, run_all, run_here
 from tests.store.test_damage import contents
 
-pytestmark = pytest.mark.usefixtures("alone")
-
 LABELS = ["sr", "mc-dropout", "deep-ensemble", "temperature-scaling", "selectivenet", "sele", "sr+swa", "sat"]
 SEVERITIES = 5
 Whole = tuple[Path, tuple[str, ...]]
@@ -202,15 +200,6 @@ def test_evaluated_afterwards_they_are_the_same_to_the_byte(whole: Whole, traine
     assert "48 jobs, 48 done already" in again.stderr, "five sets of nine columns, and a second member on three of them"
 
 
-def test_two_workers_give_the_same_bytes(whole: Whole, trained: Path) -> None:
-    common = ("--datasets", trained.parent / "tiny.toml", "--results", trained, "--methods", "sr", "deep-ensemble")
-    result = run_all("evaluate", *common, "--evaluate", whole[1][1], "--workers", 2)
-    assert result.returncode == 0, result.stderr
-    made, before = (predictions(results / "tiny-noisy") for results in (trained, whole[0] / "results"))
-    assert len(made) == 3 * 6
-    assert made == {name: before[name] for name in made}
-
-
 def predictions(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.npz")}
 
@@ -317,3 +306,14 @@ def test_a_plan_tells_the_time_of_trainings_without_evaluations_that_nobody_has_
     assert "device-minutes, without tiny-corruptions" in text
     assert "not scheduled: tiny-corruptions: no run was evaluated on it" in text
     assert "tiny-again: no run" not in text
+
+
+# The last test of the file: the lock that it takes is held until the end of the file.
+@pytest.mark.usefixtures("alone")
+def test_two_workers_give_the_same_bytes(whole: Whole, trained: Path) -> None:
+    common = ("--datasets", trained.parent / "tiny.toml", "--results", trained, "--methods", "sr", "deep-ensemble")
+    result = run_all("evaluate", *common, "--evaluate", whole[1][1], "--workers", 2)
+    assert result.returncode == 0, result.stderr
+    made, before = (predictions(results / "tiny-noisy") for results in (trained, whole[0] / "results"))
+    assert len(made) == 3 * 6
+    assert made == {name: before[name] for name in made}
