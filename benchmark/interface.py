@@ -6,7 +6,7 @@ the whole checkpoint. `training_step` reads state and `after_step` writes it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -92,6 +92,43 @@ class Validation:
     labels: Tensor
 
 
+class Divide(nn.Module):
+    """Divides by a number."""
+
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.by = by
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return hidden / self.by
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Where a further output of `predict` comes from, which is larger where there is more doubt."""
+
+    part: str = ""
+    """The submodule of the method that makes it of the features, in one column; empty: the network does."""
+    output: int = 0
+    """Its place among the network's outputs beyond the K classes."""
+    minus: bool = False
+    """Whether it is minus that, which grows with confidence."""
+
+    def of(self, owner: nn.Module, beyond: Tensor, features: Tensor) -> Tensor:
+        """Return it for each image; `owner` has the submodule, `beyond` are the outputs beyond the classes."""
+        found: Tensor = owner.get_submodule(self.part)(features)[:, 0] if self.part else beyond[:, self.output]
+        return -found if self.minus else found
+
+
+def read_outputs(
+    owner: nn.Module, network: nn.Module, images: Tensor, classes: int, doubts: Mapping[str, Doubt]
+) -> Prediction[Tensor]:
+    """Return what a network says of images: K class logits, and the further outputs that are declared."""
+    outputs, features = network(images)
+    aux = {name: doubt.of(owner, outputs[:, classes:], features) for name, doubt in doubts.items()}
+    return Prediction(outputs[:, :classes], features, aux)
+
+
 class Contestant:
     """What a method that trains and one that combines predictions both declare."""
 
@@ -125,6 +162,8 @@ class Method(Contestant, nn.Module):
 
     extra_outputs: ClassVar[int] = 0
     """Outputs of the network beyond the K classes; they come last."""
+    doubts: ClassVar[Mapping[str, Doubt]] = {}
+    """Further outputs of `predict`, by name. A prediction that no such declaration describes overrides `predict`."""
     warmup: ClassVar[str | None] = None
     """The method that trains the first `config.warmup_epochs` epochs in this one's place."""
     num_views: ClassVar[int] = 1
@@ -182,8 +221,7 @@ class Method(Contestant, nn.Module):
 
     def predict(self, images: Tensor) -> Prediction[Tensor]:
         """Return K class logits, never more. Further outputs go to `aux`, each larger where there is more doubt."""
-        logits, features = self.network(images)
-        return Prediction(logits, features)
+        return read_outputs(self, self.network, images, self.task.num_classes, self.doubts)
 
     def notes(self) -> list[str]:
         """Return warnings to print under the table, e.g. that a part of the method never started."""
@@ -216,6 +254,9 @@ class Derived(Contestant):
 
     uses_final_weights: ClassVar[bool] = True
     """Whether a member is the state at the end of a training: only that can be an average of weights."""
+    computed_as: ClassVar[Literal["", "mean probability", "over temperature"]] = ""
+    """How logits follow from those of the members, where one of these ways says it; an export can then compute them.
+    `mean probability`: log (1/M) Σ_m softmax(u_m); `over temperature`: u/T, T the fact `temperature`."""
 
     @staticmethod
     def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:

@@ -3,16 +3,13 @@
 import torch
 from torch import Tensor
 
-from benchmark.interface import Method, Prediction
+from benchmark.interface import Doubt, Method
 
 
 class AbstentionMethod(Method):
     extra_outputs = 1
+    doubts = {"abstain": Doubt()}
     own_scores = ("abstention", "SR")
-
-    def predict(self, images: Tensor) -> Prediction[Tensor]:
-        outputs, features = self.network(images)
-        return Prediction(outputs[:, :-1], features, {"abstain": outputs[:, -1]})
 
 
 def abstention_mass(outputs: Tensor) -> Tensor:

@@ -16,6 +16,8 @@ def log_mean_probability(logits: Sequence[Floats]) -> Floats:
 
 
 class Ensemble(Derived):
+    computed_as = "mean probability"
+
     @staticmethod
     def combine(config: Any, predictions: Sequence[Stored], validation: Sequence[Evidence]) -> Combination:
         return Combination(Prediction(log_mean_probability([prediction.logits for prediction in predictions])))

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from benchmark.interface import Method, Prediction, Task
+from benchmark.interface import Doubt, Method, Task
 
 
 def perceptron(inputs: int, hidden: int, layers: int) -> nn.Sequential:
@@ -18,6 +18,7 @@ def perceptron(inputs: int, hidden: int, layers: int) -> nn.Sequential:
 class SecondStage(Method):
     starts_from = "cross_entropy"
     second_stage = True
+    doubts = {"uncertainty": Doubt("head")}
     own_scores = ("learnt uncertainty", "SR")
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
@@ -28,10 +29,6 @@ class SecondStage(Method):
     def doubt(self, features: Tensor) -> Tensor:
         doubt: Tensor = self.head(features)[:, 0]
         return doubt
-
-    def predict(self, images: Tensor) -> Prediction[Tensor]:
-        logits, features = self.network(images)
-        return Prediction(logits, features, {"uncertainty": self.doubt(features)})
 
     def notes(self) -> list[str]:
         if self.config.images == "train":

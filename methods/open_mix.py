@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmark.interface import Batch, Method, Positive, Prediction, Progress, Step, Weight, accuracy
+from benchmark.interface import Batch, Method, Positive, Progress, Step, Weight, accuracy
 from methods._probabilities import at_label
 
 
@@ -43,10 +43,6 @@ class OpenMix(Method):
         loss = cross_entropy(outputs, batch.labels) + self.config.weight * mixed_loss
         logs = {"accuracy": accuracy(outputs[:, :-1], batch.labels), "mixed": mixed_loss.detach()}
         return Step(loss, logs=logs)
-
-    def predict(self, images: Tensor) -> Prediction[Tensor]:
-        outputs, features = self.network(images)
-        return Prediction(outputs[:, :-1], features)
 
 
 METHOD = OpenMix

@@ -9,8 +9,9 @@ from torch.nn.functional import cross_entropy
 
 from benchmark.interface import (
     Batch,
+    Divide,
+    Doubt,
     Method,
-    Prediction,
     Progress,
     Step,
     Task,
@@ -43,17 +44,11 @@ def coverage_penalty(selection: Tensor, coverage: float) -> Tensor:
 RISKS = {"paper": divided_risk, "released": undivided_risk}
 
 
-class Scale(nn.Module):
-    """A division by 10, in the place of a BatchNorm gain that begins small."""
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        return hidden / 10
-
-
 class SelectiveNet(Method):
     title = "SelectiveNet: a selection head trained for one coverage"
     reference = "Geifman & El-Yaniv, ICML 2019"
     labels = {"SelectiveNet": {"head_dropout": True}}
+    doubts = {"reject": Doubt("selector", minus=True)}
     own_scores = ("selection", "SR")
     one_per_coverage = "coverage"
     couples_samples = True
@@ -77,8 +72,9 @@ class SelectiveNet(Method):
 
     def __init__(self, network: nn.Module, task: Task, config: Any) -> None:
         super().__init__(network, task, config)
+        # The division stands in the place of a BatchNorm gain that begins small.
         body = [nn.Linear(task.feature_dim, config.hidden), nn.ReLU(), nn.BatchNorm1d(config.hidden)]
-        self.selector = nn.Sequential(*body, Scale(), nn.Linear(config.hidden, 1))
+        self.selector = nn.Sequential(*body, Divide(10), nn.Linear(config.hidden, 1))
         self.auxiliary = nn.Linear(task.feature_dim, task.num_classes)
         self.risk = RISKS[config.risk_form]
 
@@ -100,10 +96,6 @@ class SelectiveNet(Method):
             return logits, features
         logits, _, hidden = network.with_hidden(images)
         return logits, hidden
-
-    def predict(self, images: Tensor) -> Prediction[Tensor]:
-        logits, features = self.network(images)
-        return Prediction(logits, features, {"reject": -self.selector(features)[:, 0]})
 
 
 METHOD = SelectiveNet

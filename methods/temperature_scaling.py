@@ -36,6 +36,7 @@ class TemperatureScaling(Derived):
     reference = "Guo et al., ICML 2017"
     labels = {"Temperature scaling": {}}
     needs_validation = True
+    computed_as = "over temperature"
 
     @staticmethod
     def members(config: Any, seed: int, num_epochs: int) -> Sequence[Member]:
