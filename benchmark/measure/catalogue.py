@@ -5,6 +5,7 @@ A score is a function of a finished run that returns a confidence for each test 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -117,12 +118,18 @@ def disagreement(run: FinishedRun) -> Confidence:
 
 def pnorm(run: FinishedRun) -> Confidence:
     """Return the p-norm score with the lowest AURC on validation images; softmax response unless one is better."""
+    exponent = best_exponent(run)
+    best = scores.softmax_response if exponent is None else partial(scores.max_logit_pnorm, p=exponent)
+    return np.asarray(by_rows(best, logits_of(run.test)), np.float64)
+
+
+def best_exponent(run: FinishedRun) -> int | None:
+    """Return the p of the p-norm score with the lowest AURC on validation images; None where SR has none above it."""
     logits = logits_of(run.validation)
     error = logits.argmax(axis=1) != run.validation.labels
-    candidates: list[Callable[[Floats], Confidence]] = [scores.softmax_response]
-    candidates += [lambda u, p=p: scores.max_logit_pnorm(u, p) for p in EXPONENTS]  # type: ignore[misc]
-    best = min(candidates, key=lambda score: aurc(by_rows(score, logits), error))
-    return np.asarray(by_rows(best, logits_of(run.test)), np.float64)
+    candidates: dict[int | None, Callable[[Floats], Confidence]] = {None: scores.softmax_response}
+    candidates |= {p: partial(scores.max_logit_pnorm, p=p) for p in EXPONENTS}
+    return min(candidates, key=lambda p: aurc(by_rows(candidates[p], logits), error))
 
 
 def features(run: FinishedRun) -> tuple[Floats, Floats]:
@@ -178,9 +185,12 @@ def virtual_logit(run: FinishedRun) -> Confidence:
 
 def best_heated(run: FinishedRun) -> Confidence:
     """Return SR at the temperature with the lowest AURC on validation images."""
+    return fitted.heated_response(logits_of(run.test), best_heat(run))
+
+
+def best_heat(run: FinishedRun) -> float:
     known = logits_of(run.validation)
-    heat = fitted.best_temperature(known, known.argmax(axis=1) != run.validation.labels)
-    return fitted.heated_response(logits_of(run.test), heat)
+    return fitted.best_temperature(known, known.argmax(axis=1) != run.validation.labels)
 
 
 POST_HOC: dict[str, Score] = {

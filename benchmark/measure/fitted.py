@@ -4,6 +4,7 @@ What `known` or `train` stands for is fitted: validation or training images, nev
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +49,11 @@ def relative_uncertainty_matrix(known: Floats, wrong: Truths, weight: float = 0.
 
 def relative_uncertainty(logits: Floats, known: Floats, wrong: Truths, weight: float = 0.5) -> Confidence:
     """Return Rel-U = −pᵀDp."""
-    costs = relative_uncertainty_matrix(known, wrong, weight)
+    return cost_of_classes(logits, relative_uncertainty_matrix(known, wrong, weight))
+
+
+def cost_of_classes(logits: Floats, costs: Table) -> Confidence:
+    """Return −pᵀDp."""
 
     def score(u: Floats) -> Confidence:
         p = softmax(np.asarray(u, np.float64), axis=1)
@@ -74,10 +79,10 @@ def delta_nearest_neighbours(features: Floats, known: Floats, wrong: Truths, k: 
     return log_closeness(features, known[~wrong], k) - log_closeness(features, known[wrong], k)
 
 
-def nearest_mean(features: Floats, known: Floats, labels: NDArray[np.int64]) -> Confidence:
-    """Return min_c M_c, M_c = (f−μ_c)ᵀ Σ⁺ (f−μ_c), over the classes that have a sample.
+def white_centres(known: Floats, labels: NDArray[np.int64]) -> tuple[Table, Table, Table]:
+    """Return the mean of features, a matrix A that whitens them about their class means, and these means, whitened.
 
-    With Σ⁺ = AAᵀ it is ‖Aᵀf − Aᵀμ_c‖². Directions without any spread are left out, as the pseudo-inverse does.
+    Σ⁺ = AAᵀ. Directions without any spread are left out, as the pseudo-inverse does.
     """
     f = np.asarray(known, np.float64)
     centre = f.mean(axis=0)
@@ -87,14 +92,23 @@ def nearest_mean(features: Floats, known: Floats, labels: NDArray[np.int64]) -> 
     spread, directions = np.linalg.eigh(residuals.T @ residuals / len(f))
     clear = spread > spread.max(initial=0.0) * max(f.shape) * np.finfo(np.float64).eps
     whitening = directions[:, clear] / np.sqrt(spread[clear])
-    white_means = (means - centre) @ whitening
+    return centre, whitening, (means - centre) @ whitening
+
+
+def nearest_white(features: Floats, centre: Table, whitening: Table, white_means: Table) -> Confidence:
+    """Return min_c ‖Aᵀf − Aᵀμ_c‖²."""
 
     def score(part: Floats) -> Confidence:
         white = (np.asarray(part, np.float64) - centre) @ whitening
         squares = (white**2).sum(axis=1, keepdims=True) + (white_means**2).sum(axis=1)
         return np.asarray(np.maximum(squares - 2 * white @ white_means.T, 0).min(axis=1))
 
-    return in_parts(score, features, len(classes) + f.shape[1])
+    return in_parts(score, features, len(white_means) + features.shape[1])
+
+
+def nearest_mean(features: Floats, known: Floats, labels: NDArray[np.int64]) -> Confidence:
+    """Return min_c M_c, M_c = (f−μ_c)ᵀ Σ⁺ (f−μ_c) = ‖Aᵀf − Aᵀμ_c‖², over the classes that have a sample."""
+    return nearest_white(features, *white_centres(known, labels))
 
 
 def delta_mahalanobis(features: Floats, known: Floats, labels: NDArray[np.int64], wrong: Truths) -> Confidence:
@@ -109,12 +123,18 @@ def feature_norm(features: Floats) -> Confidence:
 
 
 def sirc(logits: Floats, second: Floats, train_second: Floats) -> Confidence:
-    """Return −ln(1 − S₁) − ln(1 + e^{−b(S₂−a)}), S₁ = SR, a = mean − 3 std and b = 1/std of S₂ in training.
+    """Return −ln(1 − S₁) − ln(1 + e^{−b(S₂−a)}), S₁ = SR, a = mean − 3 std and b = 1/std of S₂ in training."""
+    return discounted_response(logits, second, *usual_range(train_second))
 
-    With the log-odds s of SR, −ln(1 − S₁) = ln(1 + eˢ): it does not saturate.
-    """
-    spread = max(float(np.std(train_second)), float(np.finfo(np.float32).tiny))
-    start, slope = float(np.mean(train_second)) - 3 * spread, 1 / spread
+
+def usual_range(second: Floats) -> tuple[float, float]:
+    """Return mean − 3 std and 1/std."""
+    spread = max(float(np.std(second)), float(np.finfo(np.float32).tiny))
+    return float(np.mean(second)) - 3 * spread, 1 / spread
+
+
+def discounted_response(logits: Floats, second: Floats, start: float, slope: float) -> Confidence:
+    """Return −ln(1 − S₁) − ln(1 + e^{−b(S₂−a)}). With the log-odds s of SR, −ln(1 − S₁) = ln(1 + eˢ) stays exact."""
     odds = by_rows(softmax_response, logits)
     return np.asarray(np.logaddexp(0, odds) - np.logaddexp(0, -slope * (np.asarray(second, np.float64) - start)))
 
@@ -133,6 +153,18 @@ def residual_norm(features: Floats, origin: Table, others: Table) -> Confidence:
     return in_parts(score, features, features.shape[1])
 
 
+@dataclass(frozen=True)
+class Residual:
+    """What ViM knows of the training features."""
+
+    origin: Table
+    """o = −W⁺b."""
+    others: Table
+    """R⊥: in its columns, the directions in which training features have the least second moment about o."""
+    scale: float
+    """α: the mean largest logit over the mean norm of what lies in these directions."""
+
+
 def virtual_logit(
     logits: Floats,
     features: Floats,
@@ -142,10 +174,14 @@ def virtual_logit(
     bias: Floats,
     dimension: int | None = None,
 ) -> Confidence:
-    """Return ViM = log Σ_j exp(u_j) − α ‖R⊥(f − o)‖₂, o = −W⁺b, α = mean largest logit over mean norm in training.
+    """Return ViM = log Σ_j exp(u_j) − α ‖R⊥(f − o)‖₂."""
+    return level_less_residual(logits, features, residual_of(train_logits, train, weight, bias, dimension))
 
-    R⊥ are the directions in which training features have the least second moment about o.
-    """
+
+def residual_of(
+    train_logits: Floats, train: Floats, weight: Floats, bias: Floats, dimension: int | None = None
+) -> Residual:
+    """Return what ViM takes from training images; `dimension` directions count as explained, else as published."""
     origin = -np.linalg.pinv(np.asarray(weight, np.float64)) @ np.asarray(bias, np.float64)
     moment = np.zeros((train.shape[1], train.shape[1]))
     for rows in blocks(train):
@@ -156,9 +192,13 @@ def virtual_logit(
     others = directions[:, : train.shape[1] - kept]
     largest = by_rows(lambda u: np.asarray(u, np.float64).max(axis=1), train_logits).mean()
     length = residual_norm(train, origin, others).mean()
-    scale = largest / length if length > 0 else 0.0
+    return Residual(origin, others, float(largest / length if length > 0 else 0.0))
+
+
+def level_less_residual(logits: Floats, features: Floats, known: Residual) -> Confidence:
+    """Return log Σ_j exp(u_j) − α ‖R⊥(f − o)‖₂."""
     level = by_rows(lambda u: logsumexp(np.asarray(u, np.float64), axis=1), logits)
-    return np.asarray(level - scale * residual_norm(features, origin, others))
+    return np.asarray(level - known.scale * residual_norm(features, known.origin, known.others))
 
 
 def best_temperature(known: Floats, wrong: Truths) -> float:

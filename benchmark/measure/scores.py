@@ -149,10 +149,20 @@ def unit(features: Floats) -> NDArray[np.float64]:
 
 def mahalanobis(features: Floats, train: Floats, labels: NDArray[np.int64]) -> Confidence:
     """Return −min_c (f−μ_c)ᵀ Σ⁺ (f−μ_c) with class means and one covariance of the training features."""
-    f, known = np.asarray(features, np.float64), np.asarray(train, np.float64)
+    return centre_closeness(features, *class_centres(train, labels))
+
+
+def class_centres(train: Floats, labels: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the class means μ_c of features, and Σ⁺ of their covariance about them."""
+    known = np.asarray(train, np.float64)
     means = np.stack([known[labels == c].mean(axis=0) for c in np.unique(labels)])
     centred = known - means[np.unique(labels, return_inverse=True)[1]]
-    precision = np.linalg.pinv(centred.T @ centred / len(known), hermitian=True)
+    return means, np.linalg.pinv(centred.T @ centred / len(known), hermitian=True)
+
+
+def centre_closeness(features: Floats, means: Floats, precision: Floats) -> Confidence:
+    """Return −min_c (f−μ_c)ᵀ P (f−μ_c)."""
+    f = np.asarray(features, np.float64)
     distances = [((f - mean) @ precision * (f - mean)).sum(axis=1) for mean in means]
     return np.asarray(-np.min(distances, axis=0))
 

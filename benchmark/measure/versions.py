@@ -40,6 +40,13 @@ SAME_MEASURE: dict[str, str] = {
     "5ea5d9fab04c": "394085fd938a",
     "4621f3e73197": "fd01d47cf1a2",
     "245d94d5ed0a": "8aaf06eb5024",
+    "3478b581a4c1": "1fdd062f6773",
+    "1286554078b6": "fd01d47cf1a2",
+    "90d21abc22e6": "3d6c251eb9f7",
+    "b5da2097f702": "a35d1262ad06",
+    "6b0ff9f0fe8c": "c21a13de8dc3",
+    "50de66ffefbb": "284dc472b88b",
+    "fbf89b689e5e": "fd67500a5344",
 }
 """Hashes of present formulas that compute the same bits as an earlier one, and the hash of that."""
 
