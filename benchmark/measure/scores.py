@@ -68,11 +68,16 @@ def normalised_margin(logits: Floats, weight: Floats) -> Confidence:
     """
     u = np.asarray(logits, np.float64)
     own = u.argmax(axis=1)[:, None]
-    lengths = np.linalg.norm(np.asarray(weight, np.float64), axis=1)
-    distances = u / np.maximum(lengths, np.finfo(np.float64).tiny)
+    distances = u / row_lengths(weight)
     others = distances.copy()
     np.put_along_axis(others, own, -np.inf, axis=1)
     return np.asarray(np.take_along_axis(distances, own, axis=1)[:, 0] - others.max(axis=1))
+
+
+def row_lengths(weight: Floats) -> NDArray[np.float64]:
+    """Return ‖w_j‖, and the smallest number in the place of zero."""
+    lengths = np.linalg.norm(np.asarray(weight, np.float64), axis=1)
+    return np.asarray(np.maximum(lengths, np.finfo(np.float64).tiny))
 
 
 def generalised_entropy(logits: Floats, gamma: float = 0.1, most: int = 100) -> Confidence:
