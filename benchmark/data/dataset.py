@@ -158,13 +158,17 @@ class DataSet:
 
     def eval_batches(self, split: Split, batch_size: int, only: Iterable[int] | None = None) -> Iterator[Tensor]:
         """Yield every image of a split once, in order; or only the batches with the numbers in `only`."""
+        return map(self.normalise, self.plain_batches(split, batch_size, only))
+
+    def plain_batches(self, split: Split, batch_size: int, only: Iterable[int] | None = None) -> Iterator[Tensor]:
+        """Yield the same images before they are normalised."""
         starts = range(0, len(split), batch_size)
         chosen = starts if only is None else (starts[index] for index in only)
         bounds = [(start, min(start + batch_size, len(split))) for start in chosen]
         takes = split.pixels.fetch(np.arange(*each) for each in bounds)
         for take, each in zip(takes, bounds, strict=True):
             images = center_crop(take(torch.arange(*each, device=self.mean.device)), self.shape[1:])
-            yield self.normalise(images if split.change is None else split.change(images, slice(*each)))
+            yield images if split.change is None else split.change(images, slice(*each))
 
     def normalise(self, images: Tensor) -> Tensor:
         return normalise(images, self.mean, self.std)

@@ -1,6 +1,6 @@
 """Describe small heads as lists of known layers, and build them again. A description names no code."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -9,7 +9,7 @@ from benchmark.base.errors import UserError
 from benchmark.interface import Divide
 
 Plain = Mapping[str, Any]
-KNOWN: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {
+KNOWN: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "Linear": (nn.Linear, ("in_features", "out_features", "bias")),
     "BatchNorm1d": (nn.BatchNorm1d, ("num_features", "eps", "affine")),
     "LayerNorm": (nn.LayerNorm, ("normalized_shape", "eps", "elementwise_affine")),
@@ -32,7 +32,7 @@ def describe_layers(part: nn.Module, name: str) -> list[Plain]:
 
 def describe_layer(layer: nn.Module, name: str) -> Plain:
     kind = type(layer).__name__
-    known, arguments = KNOWN.get(kind, (None, ()))
+    known, arguments = KNOWN.get(kind, (nn.Module, ()))
     if type(layer) is not known:
         raise UserError(
             f"its part '{name}' has a layer {kind}, which cannot be exported; known are {', '.join(KNOWN)}, one after "

@@ -95,9 +95,7 @@ def usual_norms(run: FinishedRun) -> Parameters:
 
 def residual(run: FinishedRun) -> Parameters:
     train, layer = run.train, run.classifier
-    return vars(
-        fitted.residual_of(catalogue.logits_of(train), catalogue.features_of(train), layer.weight, layer.bias)
-    )
+    return vars(fitted.residual_of(catalogue.logits_of(train), catalogue.features_of(train), layer.weight, layer.bias))
 
 
 def minus(output: Tensor) -> Tensor:
@@ -156,9 +154,7 @@ class Score(nn.Module):
         """Return a score with its parameters from validation and training images of a run."""
         found = FORMULAS[name].fit(run)
         settings = {key: value for key, value in found.items() if value is None or isinstance(value, int)}
-        tensors = {
-            key: torch.tensor(value, dtype=torch.float64) for key, value in found.items() if key not in settings
-        }
+        tensors = {key: torch.tensor(value, dtype=torch.float64) for key, value in found.items() if key not in settings}
         return cls(name, tensors, settings)
 
     def forward(self, reading: Reading) -> Tensor:
