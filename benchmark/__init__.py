@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from benchmark.library import costs as costs
     from benchmark.library import metrics as metrics
     from benchmark.library import scores as scores
+    from benchmark.library.certify import certify as certify
     from benchmark.library.compare import compare as compare
     from benchmark.library.evaluate import evaluate as evaluate
     from benchmark.library.names import methods as methods
@@ -24,6 +25,7 @@ MODULES = ("costs", "metrics", "scores")
 FUNCTIONS = {
     "JobsFailed": "benchmark.base.errors",
     "UserError": "benchmark.base.errors",
+    "certify": "benchmark.library.certify",
     "compare": "benchmark.library.compare",
     "evaluate": "benchmark.library.evaluate",
     "load_results": "benchmark.library.results",

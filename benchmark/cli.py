@@ -25,6 +25,7 @@ COMMANDS = (
     "tables",
     "measure",
     "figures",
+    "certify",
     "paper",
     "audit",
     "explain",

@@ -7,11 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from benchmark.base.errors import JobsFailed, Unreachable, UserError
 from benchmark.base.limits import Within, read_number
-from benchmark.library.options import CACHE_VARIABLE, DATA_VARIABLE, DDOF, DECIMALS, Options, read_coverage
+from benchmark.library.guarantee_options import CONFIDENCE, SHARE, GuaranteeOptions
+from benchmark.library.options import (
+    CACHE_VARIABLE,
+    DATA_VARIABLE,
+    DDOF,
+    DECIMALS,
+    Options,
+    read_coverage,
+)
 
 T = TypeVar("T")
 Asked = TypeVar("Asked", bound=Options)
@@ -72,6 +80,36 @@ def whole(limit: Within) -> Callable[[str], int]:
 
 coverage = refusing(read_coverage)
 """A type for argparse: a coverage in per cent."""
+
+
+def percentage(limit: Within) -> Callable[[str], float]:
+    """Return a type for argparse: a number in per cent, with or without its sign."""
+    return refusing(lambda text: float(read_number(text.strip().removesuffix("%"), float, limit)))
+
+
+def add_guarantee(parser: Arguments) -> None:
+    """Add the options on what a guarantee holds for, and on which images it stands."""
+    parser.add_argument(
+        "--confidence",
+        type=percentage(CONFIDENCE),
+        default=GuaranteeOptions.confidence,
+        metavar="P",
+        help="the guarantee holds with probability P %% over the held-out images (default: 95)",
+    )
+    parser.add_argument(
+        "--bound",
+        choices=get_args(get_type_hints(GuaranteeOptions)["bound"]),
+        default=GuaranteeOptions.bound,
+        help="fixed-sequence (default): exact binomial tests of thresholds from strict to lax; sgr: a binary search "
+        "with a share of the error probability for each look; hoeffding-bentkus: for losses between 0 and 1, too",
+    )
+    parser.add_argument(
+        "--from-test",
+        type=percentage(SHARE),
+        metavar="P%",
+        help="certify with this share of the test images, drawn by the seed, and test on the rest (default: certify "
+        "with the validation images)",
+    )
 
 
 def add_count(parser: Arguments, flag: str, limit: Within, text: str, default: int | None = None) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmark.figures import bound, cost, effects, expected_cost, gain, ranks, risk_coverage, sensitivity, tsne
+from benchmark.figures import bound, cost, effects, gain, ranks, risk_coverage, sensitivity, tsne
 from benchmark.figures.runs import Runs, load_runs
 from benchmark.figures.sets import abstention, groups, severity, shift
 from benchmark.figures.style import NotDrawn, house_style, save
+from benchmark.figures.thresholds import expected_cost
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 

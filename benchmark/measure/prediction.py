@@ -59,6 +59,20 @@ class Evidence:
     groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Columns by which the samples of an imported run can be grouped."""
 
+    def of(self, rows: NDArray[np.int64]) -> "Evidence":
+        """Return some of the samples."""
+
+        def chosen(values: Any) -> Any:
+            return None if values is None else values[rows]
+
+        old = self.prediction
+        aux = {name: each[rows] for name, each in old.aux.items()}
+        prediction = Prediction(old.logits[rows], chosen(old.features), aux, chosen(old.probabilities))
+        optional = {name: chosen(getattr(self, name)) for name in ("posterior", "ids", "predicted", "loss")}
+        groups = {name: each[rows] for name, each in self.groups.items()}
+        labels = self.labels[rows] if len(self.labels) else self.labels
+        return Evidence(prediction, labels, given=self.given, groups=groups, **optional)
+
     @property
     def num_samples(self) -> int:
         return len(self.prediction.logits)

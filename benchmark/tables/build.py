@@ -276,7 +276,7 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> tu
     complete = complete_columns(rows, names, cells)
     if not complete:
         return ("–",) * len(names)
-    ranks = [competition_ranks([float(cells[row.label, name].mean) for name in complete]) for row in rows]
+    ranks = [competition_ranks([row.sign * float(cells[row.label, name].mean) for name in complete]) for row in rows]
     means = dict(zip(complete, np.mean(ranks, axis=0), strict=True))
     return tuple(f"{means[name]:.2f}" if name in means else "–" for name in names)
 

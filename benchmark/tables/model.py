@@ -31,6 +31,11 @@ class Row:
     """In per cent, of a row of costs."""
 
     @property
+    def sign(self) -> int:
+        """Return 1 where lower values are better, else -1."""
+        return 1 if self.lower_is_better else -1
+
+    @property
     def key(self) -> str:
         """Return its name among measures of a run: `aurc`, `risk@90`, `cost_10`."""
         if self.ratio is not None:

@@ -60,8 +60,13 @@ def build_statistics(manifest: Manifest, columns: Sequence[Column]) -> list[Shee
     return [sheet for sheet in sheets if sheet is not None]
 
 
-def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> Sheet:
-    """Return a sheet with w/t/l of each column for each test and correction, or how many seeds a marker needs."""
+def corrected_sheet(
+    manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells, what: str = ""
+) -> Sheet:
+    """Return a sheet with w/t/l of each column for each test and correction, or how many seeds a marker needs.
+
+    `what` names the values where they are not the risks of the task's table.
+    """
     reference, numbers, texts = manifest.reference, [], {name: [name] for name in names}
     ways = [way for way in WAYS if manifest.paired or way[1] != "paired"]
     outcomes = {test: run_tests(cells, reference, test) for test in ("exact", "paired")}
@@ -76,10 +81,11 @@ def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str
             needed = f"needs {seeds_needed(test, max((sizes[key] for key in own), default=1))} seeds" if own else "–"
             texts[name].append(counts if possible else needed)
             numbers.append({"column": name, "test": test, "holm": family, "w/t/l": counts, "possible": possible})
+    differences = f"differences in {what}" if what else "differences"
     pairs = ", and by the exact signed-rank test over seeds" if manifest.paired else ""
     return Sheet(
         "corrected",
-        f"What is left of the differences on {manifest.title}: how often {reference} is significantly better / not "
+        f"What is left of the {differences} on {manifest.title}: how often {reference} is significantly better / not "
         f"different / worse (level {LEVEL:g}), by the exact rank-sum test as it is, with Holm's correction over the "
         f"columns of a row, the rows of a column or the whole table{pairs}. "
         "'Needs n seeds': with fewer no marker is possible, whatever the values.",
@@ -89,7 +95,14 @@ def corrected_sheet(manifest: Manifest, rows: Sequence[Row], names: Sequence[str
     )
 
 
-def pair_sheets(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], cells: Cells) -> list[Sheet]:
+def pair_sheets(
+    manifest: Manifest,
+    rows: Sequence[Row],
+    names: Sequence[str],
+    cells: Cells,
+    what: str = "risk",
+    by: str = "coverage",
+) -> list[Sheet]:
     """Return two sheets: differences from the reference, seed by seed, with t intervals; correlations over seeds."""
     reference, numbers = manifest.reference, []
     differences, correlations = [], []
@@ -106,11 +119,11 @@ def pair_sheets(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
                 numbers.append({"column": name, "row": row.label, **vars(pair)})
         differences.append(tuple(difference_line))
         correlations.append(tuple(correlation_line))
-    heading = ("method \\ coverage", *(row.label for row in rows))
+    heading = (f"method \\ {by}", *(row.label for row in rows))
     return [
         Sheet(
             "differences",
-            f"Paired differences on {manifest.title}: risk minus that of {reference}, in points, seed by seed, with "
+            f"Paired differences on {manifest.title}: {what} minus that of {reference}, in points, seed by seed, with "
             f"the half width of the {1 - LEVEL:.0%} t interval of the mean; * the interval leaves 0 out (each cell by "
             f"itself, no correction; from {LEAST_SEEDS} seeds on, and never without a spread). The signed-rank test "
             f"can mark nothing below {seeds_needed('paired')} seeds.",
@@ -120,7 +133,7 @@ def pair_sheets(manifest: Manifest, rows: Sequence[Row], names: Sequence[str], c
         ),
         Sheet(
             "correlations",
-            f"Correlation over seeds of the risk with that of {reference} on {manifest.title}. Where it is clearly "
+            f"Correlation over seeds of the {what} with that of {reference} on {manifest.title}. Where it is clearly "
             "positive, pairs say more than the rank-sum test, which ignores them.",
             heading,
             tuple(correlations),

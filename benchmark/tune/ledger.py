@@ -245,6 +245,11 @@ def tuned_tasks(ledger: Mapping[str, Any]) -> dict[str, str]:
     return {name: tuned_task(ledger, changes, winners) for name, (changes, winners) in by_file.items()}
 
 
+def is_tuned(task: str) -> bool:
+    """Tell whether a task is called as the winner of a search is."""
+    return re.search(r"-tuned(-|$)", task) is not None
+
+
 def tuned_name(task: str, changes: Settings) -> str:
     text = re.sub(r"[^\w.+]+", "-", settings_text(dict(sorted(changes.items())))).strip("-")
     if len(text) > LONGEST_NAME:

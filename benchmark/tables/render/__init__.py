@@ -1,7 +1,7 @@
 """Write tables as Markdown and CSV. No time, host or path ever enters a table."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from csv import DictWriter
 from typing import Any
 
@@ -85,11 +85,17 @@ def markdown_cell(cell: Cell) -> str:
 
 def csv(tables: Sequence[Table | Sheet]) -> str:
     """Return one line per cell, with unrounded numbers."""
-    rows = [
-        {"table": table.name, **line, "modified": table.modified}
-        for table in tables
-        for line in (cell_lines(table) if isinstance(table, Table) else table.numbers)
-    ]
+    return lines_csv(
+        [
+            {"table": table.name, **line, "modified": table.modified}
+            for table in tables
+            for line in (cell_lines(table) if isinstance(table, Table) else table.numbers)
+        ]
+    )
+
+
+def lines_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return lines as CSV; a line may lack some of the columns."""
     text = io.StringIO(newline="")
     writer = DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()

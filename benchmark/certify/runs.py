@@ -1,0 +1,112 @@
+"""Certify the thresholds of finished runs, and look at what they do to test images."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmark.certify.held_out import HeldOut, Source
+from benchmark.measure.catalogue import Unavailable
+from benchmark.measure.guarantees import (
+    FIXED_SEQUENCE,
+    SGR,
+    Certificate,
+    CoverageCertificate,
+    certify,
+    certify_coverage,
+)
+from benchmark.measure.sets.formulas import Judged
+from benchmark.measure.sets.parts import Kept
+from benchmark.store.finished import Finished
+from benchmark.store.record import Record
+from benchmark.store.store import Store, folder_of
+from benchmark.tables.columns import Column
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be guaranteed, and how."""
+
+    risks: tuple[float, ...] = ()
+    """Largest selective risks, as fractions."""
+    coverages: tuple[float, ...] = ()
+    """Least coverages, as fractions."""
+    delta: float = 0.05
+    bound: str = FIXED_SEQUENCE
+    source: Source = field(default_factory=Source)
+
+
+@dataclass(frozen=True)
+class CertifiedRun:
+    """The thresholds of one run with one score, and the images behind them."""
+
+    record: Record
+    score: str
+    held_out: HeldOut
+    at_risk: Mapping[float, Certificate]
+    """By the risk that was wanted."""
+    at_coverage: Mapping[float, CoverageCertificate]
+    """By the coverage that was wanted."""
+
+    def realised(self, threshold: float | None) -> Kept:
+        """Return what a threshold keeps of the images that are tested."""
+        return kept_by(threshold, self.held_out.tested)
+
+    def is_broken(self, risk: float) -> bool:
+        """Tell whether more of the kept test images are wrong than was guaranteed. They are a sample, too."""
+        found = self.realised(self.at_risk[risk].threshold).risk
+        return found is not None and found > risk
+
+
+def kept_by(threshold: float | None, images: Judged) -> Kept:
+    """Return the coverage and the risk of what a threshold keeps; None keeps nothing."""
+    kept = np.zeros(len(images.loss), bool) if threshold is None else images.confidence >= threshold
+    return Kept(float(kept.mean()), float(images.loss[kept].mean()) if kept.any() else None)
+
+
+@dataclass(frozen=True)
+class CertifiedColumn:
+    """The runs of a column of the table."""
+
+    column: Column
+    runs: tuple[CertifiedRun, ...]
+    reason: str = ""
+    """Why there are none."""
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+
+def certify_columns(columns: Sequence[Column], task: str, store: Store, wanted: Wanted) -> Iterator[CertifiedColumn]:
+    """Certify the runs of each column. One that cannot be certified says why."""
+    for column in columns:
+        runs, reasons = [], [column.reason]
+        for record in column.records:
+            folder = folder_of(task, record.method, record.job, record.seed)
+            try:
+                runs.append(certify_run(record, folder, column, store, wanted))
+            except Unavailable as why:
+                reasons.append(str(why))
+        yield CertifiedColumn(column, tuple(runs), "" if runs else next(filter(None, reversed(reasons)), ""))
+
+
+def certify_run(record: Record, folder: Path, column: Column, store: Store, wanted: Wanted) -> CertifiedRun:
+    """Certify the thresholds of one run with the score of a column. Raise Unavailable where that cannot be."""
+    run = Finished(folder, store, column.epoch, record.checksums)
+    held_out = wanted.source.of(record, run, column.score)
+    images, delta = held_out.certifying, wanted.delta
+    if wanted.bound == SGR and not is_right_or_wrong(images):
+        raise Unavailable("sgr is a bound for right and wrong predictions, and its losses lie between")
+    return CertifiedRun(
+        record,
+        column.score,
+        held_out,
+        {risk: certify(images.confidence, images.loss, risk, delta, wanted.bound) for risk in wanted.risks},
+        {coverage: certify_coverage(images.confidence, coverage, delta) for coverage in wanted.coverages},
+    )
+
+
+def is_right_or_wrong(images: Judged) -> bool:
+    return bool(((images.loss == 0) | (images.loss == 1)).all())

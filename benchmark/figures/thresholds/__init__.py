@@ -1,0 +1,1 @@
+"""Figures of what thresholds cost, and of what they guarantee."""
