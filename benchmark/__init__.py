@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from benchmark.library.results import load_results as load_results
     from benchmark.library.run import run as run
     from benchmark.library.score import score as score
+    from benchmark.selector.selector import Selector as Selector
 
 MODULES = ("costs", "metrics", "scores")
 FUNCTIONS = {
     "JobsFailed": "benchmark.base.errors",
+    "Selector": "benchmark.selector.selector",
     "UserError": "benchmark.base.errors",
     "certify": "benchmark.library.certify",
     "compare": "benchmark.library.compare",

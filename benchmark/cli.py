@@ -26,6 +26,7 @@ COMMANDS = (
     "measure",
     "figures",
     "certify",
+    "export",
     "paper",
     "audit",
     "explain",

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from benchmark.certify.held_out import HeldOut, Source
-from benchmark.measure.catalogue import Unavailable
+from benchmark.measure.catalogue import FinishedRun, Unavailable
 from benchmark.measure.guarantees import (
     FIXED_SEQUENCE,
     SGR,
@@ -86,22 +85,22 @@ def certify_columns(columns: Sequence[Column], task: str, store: Store, wanted: 
         for record in column.records:
             folder = folder_of(task, record.method, record.job, record.seed)
             try:
-                runs.append(certify_run(record, folder, column, store, wanted))
+                finished = Finished(folder, store, column.epoch, record.checksums)
+                runs.append(certify_run(record, finished, column.score, wanted))
             except Unavailable as why:
                 reasons.append(str(why))
         yield CertifiedColumn(column, tuple(runs), "" if runs else next(filter(None, reversed(reasons)), ""))
 
 
-def certify_run(record: Record, folder: Path, column: Column, store: Store, wanted: Wanted) -> CertifiedRun:
-    """Certify the thresholds of one run with the score of a column. Raise Unavailable where that cannot be."""
-    run = Finished(folder, store, column.epoch, record.checksums)
-    held_out = wanted.source.of(record, run, column.score)
+def certify_run(record: Record, run: FinishedRun, score: str, wanted: Wanted) -> CertifiedRun:
+    """Certify the thresholds of one run with a score. Raise Unavailable where that cannot be."""
+    held_out = wanted.source.of(record, run, score)
     images, delta = held_out.certifying, wanted.delta
     if wanted.bound == SGR and not is_right_or_wrong(images):
         raise Unavailable("sgr is a bound for right and wrong predictions, and its losses lie between")
     return CertifiedRun(
         record,
-        column.score,
+        score,
         held_out,
         {risk: certify(images.confidence, images.loss, risk, delta, wanted.bound) for risk in wanted.risks},
         {coverage: certify_coverage(images.confidence, coverage, delta) for coverage in wanted.coverages},

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from benchmark.base.limits import Within
-from benchmark.library.options import Options
+from benchmark.base.errors import UserError
+from benchmark.base.limits import SEED, Within
+from benchmark.library.options import DataOptions, Options
 
 RISK = Within(0.001, 100, "it is a share of what is kept, in per cent")
 CONFIDENCE = Within(1, 99.9999, "no number of images makes it certain")
@@ -41,3 +42,27 @@ class CertifyOptions(GuaranteeOptions):
     test: Literal["exact", "ranksums", "paired"] | None = None
     holm: Literal["row", "column", "table"] | None = None
     out: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(GuaranteeOptions, DataOptions):
+    """A finished run to export as a selector, and the risk or the coverage that its threshold must keep to."""
+
+    task: str
+    method: str
+    """A label, with @COVERAGE where it has a training for each of several."""
+    to: Path
+    seed: Annotated[int, SEED] = 0
+    risk: Annotated[float, RISK] | None = None
+    coverage: Annotated[float, RISK] | None = None
+    score: str | None = None
+    """None: the method's own."""
+    set: tuple[str, ...] = ()
+    """Settings that the run was trained with, each as KEY=VALUE."""
+    device: str = "auto"
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.risk is None) == (self.coverage is None):
+            raise UserError("name either the risk to keep below or the coverage to keep: --risk 2 or --coverage 80")

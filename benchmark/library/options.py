@@ -29,8 +29,6 @@ RETRIES = Within(0, 100, "a job that dies more often will not finish")
 MAX_STEPS = Within(1, 10**6, "it is for a try; leave it out to train")
 MOST_DEVICES = 1000
 Coverage = Annotated[float, PER_CENT]
-Share = Annotated[float, Within(1e-6, 100 - 1e-6, "it is a share, in per cent, and no promise is without exception")]
-"""In per cent, neither none nor all."""
 Pairs = tuple[tuple[str, float], ...]
 """Names, each with a number."""
 
@@ -299,37 +297,6 @@ class TuneOptions(TrainingOptions):
     """What goes with every trial, by name."""
     set: tuple[str, ...] = ()
     plugin: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions(DataOptions):
-    """A finished run to export as a selector, and what its threshold must keep to. Shares are in per cent."""
-
-    task: str
-    method: str
-    to: Path
-    seed: Annotated[int, SEED] = 0
-    risk: Share | None = None
-    """The largest share of errors among what is kept."""
-    coverage: Coverage | None = None
-    """The share of images to keep, in the place of a risk."""
-    confidence: Share = 95.0
-    score: str | None = None
-    """None: the method's own."""
-    bound: Literal["fixed-sequence", "sgr", "hoeffding-bentkus"] = "fixed-sequence"
-    from_test: Share | None = None
-    """The share of the test images that is held out, where there is no validation split."""
-    results: str = "results"
-    device: str = "auto"
-    set: tuple[str, ...] = ()
-    """Settings that the run was trained with, each as KEY=VALUE."""
-    plugin: tuple[Path, ...] = ()
-    quiet: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (self.risk is None) == (self.coverage is None):
-            raise UserError("name a risk to keep below, or a coverage, and not both: --risk 2 or --coverage 80")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,67 +1,271 @@
 """Export a finished run as a selector: its network, its score and a threshold with a guarantee, in one folder."""
 
-import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import platform
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from tqdm import tqdm
 
 from benchmark.base.children import safe_path
 from benchmark.base.errors import UserError
 from benchmark.base.files import say
-from benchmark.base.names import canonical, match_name, unknown_name
-from benchmark.base.program import program
-from benchmark.base.schema import build
-from benchmark.base.units import text_from_bytes
+from benchmark.base.names import match_name
+from benchmark.base.units import counted, text_from_bytes
+from benchmark.certify.held_out import View, confidence_by
+from benchmark.certify.runs import CertifiedRun, certify_run
+from benchmark.data.cache import Folders
 from benchmark.data.devices import device_kind, device_name, has_doubles
 from benchmark.data.evaluation.home import Home, class_folders
-from benchmark.interface import Derived
-from benchmark.jobs.evaluations import OF_EPOCHS, combines_epochs
 from benchmark.jobs.job import Job, Methods
-from benchmark.launch.evaluations import finished_part
-from benchmark.library.evaluate import finished_suites
-from benchmark.library.options import ExportOptions, RunOptions
+from benchmark.library.certify import wanted_of
+from benchmark.library.finished_run import FoundRun, find_run, refuse_lost_weights
+from benchmark.library.guarantee_options import ExportOptions
 from benchmark.library.registry import load_methods
-from benchmark.library.settings import folders_of, no_results
-from benchmark.library.training import suite_maker
-from benchmark.measure.catalogue import FinishedRun, Unavailable, any_run_scores, own_confidence
-from benchmark.measure.labels import name_at
-from benchmark.measure.prediction import Classifier, Evidence
-from benchmark.selector import answers
-from benchmark.selector.agreement import Agreement, compare
+from benchmark.library.settings import folders_of
+from benchmark.measure.catalogue import Unavailable, any_run_scores
+from benchmark.measure.guarantees import Certificate, CoverageCertificate
+from benchmark.selector import agreement, files
+from benchmark.selector.agreement import Agreement, Answers, compare
 from benchmark.selector.assemble import Trained, assembled, why_not_exported
 from benchmark.selector.card import Tested, card
 from benchmark.selector.example import example_program
 from benchmark.selector.extra import PACKAGES, check_packages
-from benchmark.selector.files import (
-    CARD,
-    EXAMPLE,
-    GRAPH,
-    SELECTOR,
-    VERSION,
-    WEIGHTS,
-    Content,
-    Guarantee,
-    Realised,
-    refuse_existing,
-    selector_bytes,
-    sha256_of,
-    weights_bytes,
-    write_folder,
-)
+from benchmark.selector.files import Content, Guarantee, Realised
 from benchmark.selector.graph import Graph, graph_bytes
 from benchmark.selector.model import SelectiveModel
 from benchmark.selector.scores import check_exportable
-from benchmark.store.finished import Finished
-from benchmark.store.manifest import ManifestEntry
 from benchmark.store.mirror import pulled
-from benchmark.store.record import Record
 from benchmark.store.store import Store
 from benchmark.train.context import Context
 from benchmark.train.evaluation.predictors import finished_network
-from benchmark.train.provenance import commit
+from benchmark.train.provenance import LIBRARIES, commit
 from benchmark.train.pulse import Pulse
 from benchmark.train.run_job import prepare_device
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how far its parts agree."""
+
+    folder: Path
+    network: Agreement
+    """Of the exported network with the suite's own prediction."""
+    graph: Agreement
+    """Of the ONNX graph with the exported network."""
+    size: int
+    """In bytes."""
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return (
+            f"Selector: {self.folder} ({text_from_bytes(self.size)}); network and suite: {self.network}; ONNX and "
+            f"network: {self.graph}"
+        )
+
+
+def export_selector(options: ExportOptions) -> Exported:
+    """Export a finished run as a folder. Raise UserError, with nothing written, where that cannot be."""
+    check_packages()
+    files.refuse_existing(options.to)
+    methods = load_methods(options.plugin)
+    with safe_path():
+        run = find_run(options, methods, Store(pulled(options.results)))
+        if reason := why_not_exported(run.method):
+            raise UserError(f"{run.label} cannot be exported: {reason}")
+        score = match_own_score(options.score, run)
+        check_exportable(score)
+        refuse_lost_weights(run, options)
+        threshold = certified_threshold(run, score, options)
+        tell = say if not options.quiet else ignore
+        tell(f"{run.name}: {score} of at least {threshold.value:g} ({threshold.run.held_out.origin})")
+        return write_selector(run, threshold, options, methods, tell)
+
+
+def ignore(text: str) -> None:
+    """Say nothing."""
+
+
+def match_own_score(wanted: str | None, run: FoundRun) -> str:
+    """Return the score that is meant, or the one that is published with the method."""
+    own = list(run.record.measures.scores)
+    return own[0] if wanted is None else match_name(wanted, [*own, *any_run_scores()], "score")
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A threshold that was certified for a run."""
+
+    value: float
+    certificate: Certificate | CoverageCertificate
+    run: CertifiedRun
+
+
+def certified_threshold(run: FoundRun, score: str, options: ExportOptions) -> Threshold:
+    """Return the threshold that keeps to what was asked for. Raise UserError where none does."""
+    risks, coverages = ([] if each is None else [each] for each in (options.risk, options.coverage))
+    try:
+        certified = certify_run(run.record, run.finished, score, wanted_of(options, risks, coverages))
+    except Unavailable as why:
+        raise UserError(f"{run.name}, {score}: no threshold can be certified: {why}") from None
+    found: list[Certificate | CoverageCertificate] = [*certified.at_risk.values(), *certified.at_coverage.values()]
+    (certificate,) = found
+    if certificate.threshold is None or not np.isfinite(certificate.threshold):
+        raise UserError(f"{run.name}, {score}: {why_no_threshold(certificate)}")
+    return Threshold(certificate.threshold, certificate, certified)
+
+
+def why_no_threshold(certificate: Certificate | CoverageCertificate) -> str:
+    """Return why there is no threshold, and what it would take."""
+    images = counted(certificate.num_images, "held-out image")
+    if isinstance(certificate, CoverageCertificate):
+        return f"of {images}, a coverage of {100 * certificate.coverage:g} % keeps everything; ask for less"
+    return (
+        f"no threshold keeps the risk at {100 * certificate.risk:g} % with probability "
+        f"{100 * certificate.confidence:.6g} % by {images}: it takes at least {certificate.needed:,} that are kept "
+        "without an error; allow a larger --risk or a lower --confidence, or hold out more images "
+        "(data.val, --from-test)"
+    )
+
+
+def write_selector(
+    run: FoundRun, threshold: Threshold, options: ExportOptions, methods: Methods, tell: Callable[[str], None]
+) -> Exported:
+    """Put the selector together, compare it with the suite and its graph with itself, and write the folder."""
+    device = prepare_device(run.job.task, device_of(options))
+    folders = folders_of(options)
+    trained = [trained_network(job, Context(run.store.root, folders, methods), device) for job in run.trainings]
+    model = model_of(run, trained, threshold)
+    weights = files.weights_bytes(model.state_dict(), model.description)
+    batches = partial(test_batches, trained[0], options.quiet)
+
+    suite = suite_answers(run, threshold)
+    ours = agreement.of_model(model.to(device), batches("network"))
+    network = compare(ours, suite, threshold.value)
+    tell(f"{run.name}: network and suite: {network}")
+    model = model.cpu()
+    if device.type != "cpu":
+        ours = agreement.of_model(model, batches("network on the CPU"))
+    graph = graph_bytes(model, threshold.value)
+    found = agreement.of_graph(Graph(graph, run.job.task.threads), batches("ONNX"))
+    same = compare(found, ours, threshold.value)
+    tell(f"{run.name}: ONNX and network: {same}")
+
+    binary = {files.WEIGHTS: weights, files.GRAPH: graph}
+    content = Content(
+        files.VERSION,
+        threshold.run.score,
+        threshold.value,
+        guarantee_of(threshold),
+        model.description,
+        origin_of(run),
+        class_names(trained[0], folders),
+        {name: files.sha256_of(each) for name, each in binary.items()},
+    )
+    texts = {
+        files.SELECTOR: files.selector_bytes(content),
+        files.CARD: card(content, tested(threshold)).encode(),
+        files.EXAMPLE: example_program(model.description).encode(),
+    }
+    files.write_folder(options.to, texts | binary)
+    return Exported(options.to, network, same, sum(map(len, (texts | binary).values())))
+
+
+def device_of(options: ExportOptions) -> torch.device:
+    """Return the device that is asked for. Scores are computed in float64, which some devices lack."""
+    device_kind(options.device)
+    device = torch.device(device_name(options.device))
+    return device if has_doubles(device) else torch.device("cpu")
+
+
+def trained_network(job: Job, context: Context, device: torch.device) -> Trained:
+    """Return the trained network of a job, from its last checkpoint."""
+    try:
+        trainer, method = finished_network(job, context, device, Pulse())
+    except FileNotFoundError as error:
+        raise UserError(str(error)) from None
+    return Trained(method, job.task, trainer.data)
+
+
+def model_of(run: FoundRun, trained: Sequence[Trained], threshold: Threshold) -> SelectiveModel:
+    """Return the model, with the score fitted on what did not certify the threshold."""
+    try:
+        return assembled(trained, run.method, run.record.facts, threshold.run.score, threshold.run.held_out.run)
+    except Unavailable as why:
+        raise UserError(f"{run.name}, {threshold.run.score}: {why}") from None
+    except UserError as why:
+        raise UserError(f"{run.label} cannot be exported: {why}") from None
+
+
+def test_batches(trained: Trained, quiet: bool, what: str) -> Iterator[Tensor]:
+    """Yield the test images as they are stored, in the batches that the suite predicts, with a progress bar."""
+    data, hidden = trained.data, quiet or not sys.stderr.isatty()
+    with tqdm(total=len(data.test), unit="image", desc=what, disable=hidden) as bar:
+        for images in data.plain_batches(data.test, trained.task.eval_batch_size):
+            yield images
+            bar.update(len(images))
+
+
+def suite_answers(run: FoundRun, threshold: Threshold) -> Answers:
+    """Return what the suite stored of all test images, its score fitted as the exported one."""
+    test, known = run.finished.test, threshold.run.held_out.run.fitted_on
+    confidence = confidence_by(threshold.run.score, View(run.finished, test, known), run.record)
+    return agreement.of_suite(test.prediction, confidence)
+
+
+def class_names(trained: Trained, folders: Folders) -> tuple[str, ...]:
+    """Return the names of the classes: those of their folders, or else their numbers."""
+    home = Home(trained.task.data, folders, build=False)
+    every = class_folders(home.data, folders) or [str(number) for number in range(home.all_classes)]
+    return tuple(every[number] for number in np.flatnonzero(home.numbers >= 0).tolist())
+
+
+def guarantee_of(threshold: Threshold) -> Guarantee:
+    """Return what is promised of a threshold."""
+    each, held_out = threshold.certificate, threshold.run.held_out
+    kept = threshold.run.realised(threshold.value)
+    guarantee = Guarantee(
+        threshold.value,
+        round(1 - each.confidence, 12),
+        each.num_images,
+        each.bound if isinstance(each, Certificate) else "order statistic",
+        held_out=held_out.origin,
+        realised=Realised(len(held_out.tested.loss), kept.coverage, kept.risk),
+    )
+    if isinstance(each, CoverageCertificate):
+        return replace(guarantee, coverage=each.coverage, low=each.low, high=each.high)
+    return replace(guarantee, risk=each.risk, certified_coverage=each.coverage)
+
+
+def origin_of(run: FoundRun) -> dict[str, Any]:
+    """Return where a selector comes from: what trained it, on which data, by which code."""
+    record = run.record
+    return {
+        "task": record.task,
+        "title": run.title,
+        "method": run.label,
+        "seed": record.seed,
+        "job": record.job,
+        "trainings": " ".join(job.id for job in run.trainings),
+        "data_sha256": record.data_sha256,
+        "code": " ".join(record.provenance.codes or ()),
+        "commit": record.provenance.commit,
+        "trained_with": dict(record.provenance.libraries),
+        "exported_with": {name: version(name) for name in (*LIBRARIES, *PACKAGES)},
+        "exported_by": commit(),
+        "python": platform.python_version(),
+    }
+
+
+def tested(threshold: Threshold) -> Tested:
+    """Return what the threshold does to the images that are tested."""
+    held_out = threshold.run.held_out
+    kept = held_out.tested.confidence >= threshold.value
+    return Tested(held_out.tested_images.labels, held_out.tested.loss > 0, kept)

@@ -1,13 +1,19 @@
-"""Compare two ways to compute the same decisions, image by image."""
+"""Ask the suite, a model and its graph the same of all images, and compare what they say."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from benchmark.base.errors import UserError
 from benchmark.base.units import counted
+from benchmark.measure.prediction import Stored
+from benchmark.measure.scores import Confidence
+from benchmark.selector.graph import Graph
+from benchmark.selector.model import SelectiveModel
 
 SAME = 1e-6
 """What confidences and logits may differ by, as a share of the largest: they are computed in single precision."""
@@ -44,7 +50,7 @@ class Agreement:
             for number, words in ((self.decisions, ("decision",)), (self.classes, ("class", "classes")))
             if number
         ]
-        return f"{agree}, {' and '.join(edges)} at the very edge differ" if edges else agree
+        return f"{agree}, but for {' and '.join(edges)} at the very edge" if edges else agree
 
 
 def compare(ours: Answers, theirs: Answers, threshold: float) -> Agreement:
@@ -88,3 +94,30 @@ def joined(name: str, parts: Sequence[Answers]) -> Answers:
         np.concatenate([part.confidence for part in parts]),
         np.concatenate(tables) if tables else None,
     )
+
+
+def of_suite(prediction: Stored, confidence: Confidence) -> Answers:
+    """Return what the suite has stored."""
+    return Answers(
+        "the suite's own prediction", prediction.logits.argmax(axis=1), confidence, prediction.logits.astype("float64")
+    )
+
+
+def of_model(model: SelectiveModel, batches: Iterable[Tensor]) -> Answers:
+    """Return what a model says of images on its device."""
+    parts = []
+    with torch.no_grad():
+        for images in batches:
+            reading = model.read(images)
+            found = (reading.logits.argmax(1), model.score(reading), reading.logits)
+            parts.append(Answers("", *(each.cpu().numpy() for each in found)))
+    return joined("the exported network", parts)
+
+
+def of_graph(graph: Graph, batches: Iterable[Tensor]) -> Answers:
+    """Return what a graph says of images."""
+    parts = []
+    for images in batches:
+        found = graph.decide(images.cpu())
+        parts.append(Answers("", found.classes.numpy(), found.confidence.numpy()))
+    return joined("the ONNX graph", parts)

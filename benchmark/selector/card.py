@@ -66,11 +66,11 @@ def promise(guarantee: Guarantee) -> str:
     """Return the guarantee as a sentence."""
     sure = f"with a probability of at least {per_cent(1 - guarantee.delta)} over the draw of them"
     found = f"from {counted(guarantee.num_images, 'held-out image')} ({guarantee.bound})"
-    what = f"at most {per_cent(guarantee.risk)} of what it keeps are wrong" if guarantee.risk is not None else "it"
+    what = f"at most {per_cent(guarantee.risk)} of what it keeps is wrong" if guarantee.risk is not None else "it"
     if guarantee.coverage is not None:
         ends = f"between {per_cent(guarantee.low or 0)} and {per_cent(1 if guarantee.high is None else guarantee.high)}"
         what = f"it keeps {ends} of all images ({per_cent(guarantee.coverage)} were wanted)"
-    held_out = f" Held out: {guarantee.held_out}" if guarantee.held_out else ""
+    held_out = f" Held out: {guarantee.held_out}." if guarantee.held_out else ""
     return f"{what}, {sure}, {found}.{held_out}"
 
 
@@ -116,7 +116,7 @@ def form(content: Content) -> str:
     channels, height, width = content.network.shape
     kind = "floats (float32)" if content.network.floats else "8-bit pixels (uint8)"
     colours = {1: "grey", 3: "red, green, blue"}.get(channels, counted(channels, "channel"))
-    return f"{kind} in the shape (N, {channels}, {height}, {width}), {colours}, from the top left"
+    return f"{kind} in the shape (N, {channels}, {height}, {width}), {colours}, row by row from the top"
 
 
 def usage(content: Content) -> str:

@@ -48,10 +48,12 @@ class Guarantee:
     """How it was found."""
     risk: float | None = None
     """The largest share of errors among what is kept; None where a coverage was wanted."""
+    certified_coverage: float | None = None
+    """The share of the held-out images that it keeps, where a risk was wanted."""
     coverage: float | None = None
     """The wanted coverage."""
     low: float | None = None
-    """The coverage lies between this and `high`, where one was wanted; else it is at least this."""
+    """Where a coverage was wanted: it lies between this and `high`."""
     high: float | None = None
     held_out: str = ""
     """Which images were held out."""
@@ -90,7 +92,8 @@ def described_in(content: bytes) -> Any:
 
 
 def selector_bytes(content: Content) -> bytes:
-    return (json.dumps(asdict(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    plain = {"version": content.version, "classes": content.classes, **asdict(content)}
+    return (json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def sha256_of(content: bytes) -> str:
@@ -110,6 +113,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     try:
         for name, content in files.items():
             write_atomically(temporary / name, content)
+        read_selector(temporary)
         refuse_existing(folder)
         temporary.rename(folder)
     finally:
