@@ -26,7 +26,7 @@ HELP = "write a trained network with its score and a certified threshold as a fo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="a task of the results folder, or the path to its file")
-    parser.add_argument("method", metavar="METHOD", help="a label, e.g. sr or selectivenet@80")
+    parser.add_argument("method", metavar="METHOD", help="a label of its tables, with @COVERAGE where it has several")
     parser.add_argument("--seed", type=whole(SEED), default=0, metavar="N", help="which of its runs (default: 0)")
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write; must not be there")
     what = parser.add_argument_group("what to guarantee")

@@ -1,13 +1,19 @@
 """The confidence scores of `benchmark/measure` on tensors: the same formulas, in float64, larger = more confident.
 
 They use operations that every runtime of ONNX computes alike: sums of exponentials are made by hand, as some exporters
-write a log-sum-exp or a logarithm of 1 + x in a way that overflows or cancels.
+write a log-sum-exp or a logarithm of 1 + x in a way that overflows or cancels. Fractions are tensors, as exporters
+write plain numbers in single precision.
 """
 
 import torch
 from torch import Tensor
 
 from benchmark.measure.scores import TIE_BREAK
+
+
+def fraction(value: float, like: Tensor) -> Tensor:
+    """Return a number that has no end in binary digits, in double precision."""
+    return torch.tensor(value, dtype=torch.float64, device=like.device)
 
 
 def log_sum_exp(values: Tensor) -> Tensor:
@@ -79,7 +85,7 @@ def generalised_entropy(u: Tensor, gamma: float = 0.1, most: int = 100) -> Tenso
     rest = log_sum_exp(log_p[:, :-1])[:, None]
     largest = log_p[:, -most:]
     log_rest = torch.cat([log_one_plus(-torch.exp(largest[:, :-1])), rest], 1)
-    return -torch.exp(gamma * (largest + log_rest)).sum(1)
+    return -torch.exp(fraction(gamma, u) * (largest + log_rest)).sum(1)
 
 
 def negative_entropy(u: Tensor) -> Tensor:
@@ -97,7 +103,7 @@ def cosine_logit(u: Tensor) -> Tensor:
 
 
 def disagreement(u: Tensor, doubt: Tensor) -> Tensor:
-    return -(doubt + TIE_BREAK * torch.sigmoid(-softmax_response(u)))
+    return -(doubt + fraction(TIE_BREAK, u) * torch.sigmoid(-softmax_response(u)))
 
 
 def doctor(u: Tensor) -> Tensor:
@@ -111,7 +117,7 @@ def max_logit_pnorm(u: Tensor, p: int) -> Tensor:
     top = centred.amax(1)
     if p == 0:
         return top
-    norm = (centred.abs() ** p).sum(1) ** (1 / p)
+    norm = (centred.abs() ** p).sum(1) ** fraction(1 / p, u)
     return torch.where(norm > 0, top / torch.where(norm > 0, norm, 1.0), 0.0)
 
 

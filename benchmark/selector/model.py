@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmark.data.augment import normalise
-from benchmark.selector.formulas import log_mean_probability
+from benchmark.selector.formulas import fraction, log_mean_probability
 from benchmark.selector.member import Architecture, Member, empty_member
 from benchmark.selector.scores import Reading, Score
 
@@ -81,7 +81,7 @@ class SelectiveModel(nn.Module):
         """Return one table of logits for those of the members (M, N, K)."""
         if self.description.combination == "mean probability":
             return log_mean_probability(logits)
-        return logits[0] / self.description.temperature
+        return logits[0] / fraction(self.description.temperature, logits)
 
     def forward(self, images: Tensor, threshold: Tensor) -> Decision:
         """Return the decision on images (N, C, H, W): what is at least as confident as the threshold is kept."""
