@@ -1,5 +1,6 @@
 """Export a finished run as a selector: its network, its score and a threshold with a guarantee, in one folder."""
 
+import copy
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,7 @@ from benchmark.library.settings import folders_of
 from benchmark.measure.catalogue import Unavailable, any_run_scores
 from benchmark.measure.guarantees import Certificate, CoverageCertificate
 from benchmark.selector import agreement, files
-from benchmark.selector.agreement import Agreement, Answers, compare
+from benchmark.selector.agreement import Agreement, Answers, Disagreement, Room, compare
 from benchmark.selector.assemble import Trained, assembled, why_not_exported
 from benchmark.selector.card import Tested, card
 from benchmark.selector.example import example_program
@@ -49,6 +50,9 @@ from benchmark.train.evaluation.predictors import finished_network
 from benchmark.train.provenance import LIBRARIES, commit
 from benchmark.train.pulse import Pulse
 from benchmark.train.run_job import prepare_device
+
+ENOUGH_IMAGES = 1000
+"""To see how much single precision rounds away."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +152,17 @@ def write_selector(
 
     suite = suite_answers(run, threshold)
     ours = agreement.of_model(model.to(device), batches("network"))
-    network = compare(ours, suite, threshold.value)
+    network = compare(ours, suite, threshold.value, Room.beside(suite))
     tell(f"{run.name}: network and suite: {network}")
     model = model.cpu()
     if device.type != "cpu":
         ours = agreement.of_model(model, batches("network on the CPU"))
     graph = graph_bytes(model, threshold.value)
     found = agreement.of_graph(Graph(graph, run.job.task.threads), batches("ONNX"))
-    same = compare(found, ours, threshold.value)
+    try:
+        same = compare(found, ours, threshold.value, Room.beside(ours))
+    except Disagreement:
+        same = compare(found, ours, threshold.value, rounding_of(model, batches("network in double precision")))
     tell(f"{run.name}: ONNX and network: {same}")
 
     binary = {files.WEIGHTS: weights, files.GRAPH: graph}
@@ -176,6 +183,16 @@ def write_selector(
     }
     files.write_folder(options.to, texts | binary)
     return Exported(options.to, network, same, sum(map(len, (texts | binary).values())))
+
+
+def rounding_of(model: SelectiveModel, batches: Iterator[Tensor]) -> Room:
+    """Return what single precision rounds away, as far as some of the images show it."""
+    taken, double = [], copy.deepcopy(model).double()
+    for images in batches:
+        taken.append(images)
+        if sum(map(len, taken)) >= ENOUGH_IMAGES:
+            break
+    return Room.rounded(agreement.of_model(model, taken), agreement.of_model(double, taken))
 
 
 def device_of(options: ExportOptions) -> torch.device:

@@ -16,7 +16,16 @@ from benchmark.selector.graph import Graph
 from benchmark.selector.model import SelectiveModel
 
 SAME = 1e-6
-"""What confidences and logits may differ by, as a share of the largest: they are computed in single precision."""
+"""What confidences and logits may differ by, as a share of the largest."""
+ROUNDINGS = 8
+"""Or so many times what single precision itself rounds away: confidences can be small differences of large logits."""
+
+
+Floats = NDArray[np.float64]
+
+
+class Disagreement(UserError):
+    """Two ways do not compute the same."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,16 @@ class Answers:
 
     name: str
     classes: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    logits: NDArray[np.float64] | None = None
+    confidence: Floats
+    logits: Floats | None = None
     """None where it does not tell."""
+
+    @property
+    def table(self) -> Floats:
+        """Return the logits, which must be there."""
+        if self.logits is None:
+            raise TypeError(f"{self.name} does not tell its logits")
+        return self.logits
 
 
 @dataclass(frozen=True)
@@ -53,36 +69,51 @@ class Agreement:
         return f"{agree}, but for {' and '.join(edges)} at the very edge" if edges else agree
 
 
-def compare(ours: Answers, theirs: Answers, threshold: float) -> Agreement:
-    """Return how far two ways agree. Raise UserError where they do not; `theirs` has logits."""
-    if theirs.logits is None:
-        raise TypeError("the way that is compared with must tell its logits")
-    share, room = difference(ours.confidence, theirs.confidence), SAME * largest(theirs.confidence)
-    apart = [share]
-    if ours.logits is not None:
-        apart.append(difference(ours.logits, theirs.logits))
-    kept, theirs_kept = (each.confidence >= threshold for each in (ours, theirs))
-    moved = kept != theirs_kept
-    far = moved & (np.abs(theirs.confidence - threshold) > room)
-    two = np.sort(theirs.logits, axis=1)[:, -2:]
+@dataclass(frozen=True)
+class Room:
+    """By how much two ways may differ."""
+
+    confidence: float
+    logits: float
+
+    @classmethod
+    def beside(cls, answers: Answers) -> "Room":
+        """Return a share of the largest values."""
+        return cls(SAME * largest(answers.confidence), SAME * largest(answers.table))
+
+    @classmethod
+    def rounded(cls, single: Answers, double: Answers) -> "Room":
+        """Return a multiple of what single precision rounds away of these images."""
+        apart = farthest(single.confidence, double.confidence), farthest(single.table, double.table)
+        return cls(*(ROUNDINGS * each for each in apart))
+
+
+def compare(ours: Answers, theirs: Answers, threshold: float, room: Room) -> Agreement:
+    """Return how far two ways agree. Raise Disagreement where they do not; `theirs` has logits."""
+    gap = farthest(ours.confidence, theirs.confidence)
+    apart = 0.0 if ours.logits is None else farthest(ours.logits, theirs.table)
+    moved = (ours.confidence >= threshold) != (theirs.confidence >= threshold)
+    far = moved & (np.abs(theirs.confidence - threshold) > room.confidence)
+    second, first = np.sort(theirs.table, axis=1)[:, -2:].T
     renamed = ours.classes != theirs.classes
-    clear = renamed & (two[:, 1] - two[:, 0] > 2 * SAME * largest(theirs.logits))
-    if not max(apart) <= SAME or far.any() or clear.any():
-        raise UserError(
+    clear = renamed & (first - second > 2 * room.logits)
+    if not (gap <= room.confidence and apart <= room.logits) or far.any() or clear.any():
+        raise Disagreement(
             f"{ours.name} does not agree with {theirs.name}, so nothing is written: of "
-            f"{counted(len(kept), 'image')}, confidences differ by {max(apart):.1e} of the largest (at most "
-            f"{SAME:g}), {far.sum()} decisions and {clear.sum()} classes"
+            f"{counted(len(moved), 'image')}, confidences differ by up to {gap:.1e} (allowed {room.confidence:.1e}), "
+            f"logits by {apart:.1e} (allowed {room.logits:.1e}), {far.sum()} decisions and {clear.sum()} classes"
         )
-    return Agreement(max(apart), int(moved.sum()), int(renamed.sum()), len(kept))
+    share = max(gap / largest(theirs.confidence), apart / largest(theirs.table))
+    return Agreement(share, int(moved.sum()), int(renamed.sum()), len(moved))
 
 
-def largest(values: NDArray[np.float64]) -> float:
+def largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=np.finfo(np.float64).tiny))
 
 
-def difference(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> float:
-    """Return the largest difference as a share of the largest value; not a number where one of them is none."""
-    return float(np.abs(ours - theirs).max(initial=0.0)) / largest(theirs)
+def farthest(ours: Floats, theirs: Floats) -> float:
+    """Return the largest difference; not a number where one of them is none."""
+    return float(np.abs(ours - theirs).max(initial=0.0))
 
 
 def joined(name: str, parts: Sequence[Answers]) -> Answers:

@@ -13,7 +13,7 @@ from benchmark.config.training import NetworkConfig
 from benchmark.interface import Doubt, Method, read_outputs
 from benchmark.measure.prediction import Prediction
 from benchmark.selector.layers import build_layers, describe_layers
-from benchmark.train.networks import build_network, stop_counting_batches
+from benchmark.train.networks import build_network, forget_counts, stop_counting_batches
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class Member(nn.Module):
         for name, layers in architecture.parts.items():
             self.add_module(name, build_layers(layers))
         stop_counting_batches(self)
+        self.register_load_state_dict_post_hook(forget_counts)  # type: ignore[no-untyped-call]
         self.doubts = {name: Doubt(**doubt) for name, doubt in architecture.doubts.items()}
 
     def forward(self, images: Tensor) -> Prediction[Tensor]:

@@ -1,4 +1,4 @@
-"""Scores on tensors against the same scores in numpy, on ordinary and on extreme numbers, in torch and in onnxruntime."""
+"""Scores on tensors against the same scores in numpy, on ordinary and on extreme numbers, also in onnxruntime."""
 
 from dataclasses import dataclass
 from typing import Any
