@@ -200,8 +200,8 @@ def written(guarantees: Guarantees, place: Path) -> str:
 
 def draw_figure(shown: Certified, place: Path, name: str) -> list[Path]:
     # Only now, so that errors need not wait for matplotlib.
-    from benchmark.figures.thresholds import certified
     from benchmark.figures.style import house_style, save
+    from benchmark.figures.thresholds import certified
 
     with house_style():
         return save(certified.draw(shown), place / "figures", name)

@@ -19,8 +19,8 @@ from matplotlib.transforms import Bbox
 from benchmark.figures import cost, differences, gain, ranks, risk_coverage, sensitivity, style, tsne
 from benchmark.figures.bound import PANELS
 from benchmark.figures.catalogue import OF_A_TASK, Drawn, write_figure, write_published_figures, write_task_figures
-from benchmark.figures.expected_cost import difference_panels
 from benchmark.figures.runs import load_runs, seeds_text
+from benchmark.figures.thresholds.expected_cost import difference_panels
 from benchmark.library.figures import varies_a_setting
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.prediction import Evidence, Prediction
