@@ -15,7 +15,16 @@ from benchmark.data.cache import Folders
 from benchmark.data.devices import default_settings, device_kind
 from benchmark.data.images import Facts
 from benchmark.jobs.allowance import Allowance
-from benchmark.jobs.cells import Cell, Levels, crossed, factor_levels, plan_cells, read_cells, split_name
+from benchmark.jobs.cells import (
+    Cell,
+    Levels,
+    crossed,
+    factor_levels,
+    plan_cells,
+    read_cells,
+    refuse_other_recipe,
+    split_name,
+)
 from benchmark.jobs.earlier_ids import suite_as_found
 from benchmark.jobs.job import Methods
 from benchmark.jobs.plan import Planner, check_settings, in_task_order, label_owners, plan
@@ -142,6 +151,8 @@ def task_suite(
     own = [cell.label for cell in cells if not cell.ingredients]
     if wanted.factors:
         own, cells = [], crossed_cells(cells, wanted.factors, task)
+    for label in own:
+        refuse_other_recipe(label, maker.methods.get(owners[label]), task)
     data = maker.find_data(task)
     check_recipe(task, data.facts)
     seeds = list(dict.fromkeys(maker.seeds_of(task)))
