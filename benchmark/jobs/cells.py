@@ -85,19 +85,18 @@ def factor_levels(factors: Sequence[Levels]) -> Factors:
     return tuple((name_of_factor(levels), tuple(each.title if each else NONE for each in levels)) for levels in factors)
 
 
-def refuse_other_recipe(label: str, method: type[Contestant], task: TaskConfig) -> None:
-    """Raise UserError where a label that names a cell would be trained with ingredients that this cell has not."""
+def named_cell_misfit(method: type[Contestant], task: TaskConfig) -> str:
+    """Return why a label that names a cell has no place in a task: its ingredients are not those of the cell."""
     if not issubclass(method, Recipe):
-        return
+        return ""
     own = [each for each in ALL if flatten(method.changes).get(each.field) == each.value]
     other = [each for each in task.ingredients if each not in own]
-    if other:
-        factors = {each.factor for each in other}
-        meant = label_suffix([*other, *(each for each in own if each.factor not in factors)])
-        raise UserError(
-            f"{label} is {method.of}{label_suffix(own)} with constants of its own, and has no {other[0].title}; name "
-            f"the cell that is meant: {method.of}{meant}"
-        )
+    if not other:
+        return ""
+    factors = {each.factor for each in other}
+    meant = label_suffix([*other, *(each for each in own if each.factor not in factors)])
+    cell = f"is {method.of}{label_suffix(own)} with constants of its own, and has no {other[0].title}"
+    return f"{cell}; another cell is named by what it is made of: {method.of}{meant}"
 
 
 def plan_cells(
@@ -112,7 +111,9 @@ def plan_cells(
         planner, owner = planner_with(cell.overrides), owners[cell.label]
         if cell.levels and issubclass(planner.methods.get(owner), Recipe):
             raise UserError(f"{cell.label} is itself a cell of such a grid; cross the method that it is made of")
-        refuse_other_recipe(cell.label, planner.methods.get(owner), planner.task)
+        if reason := named_cell_misfit(planner.methods.get(owner), planner.task):
+            entries.append(Entry(cell.label, owner, (), reason=reason))
+            continue
         for entry in planner.entries(cell.label, owner, seeds):
             named = replace(entry, base=cell.label, levels=cell.levels) if cell.levels else entry
             entries.append(named)

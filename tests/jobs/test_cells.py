@@ -87,10 +87,12 @@ def test_named_cells_are_cells_of_the_grid(tiny: Path) -> None:
 
 
 def test_named_cells_stand_beside_methods_that_get_what_they_have(tiny: Path, tmp_path: Path) -> None:
-    words = ("--datasets", tiny, "--methods", "sr", "fmfp", "--with", "sam", "swa", "--seeds", 1, "--dry-run")
+    words = ("--datasets", tiny, "--methods", "sr", "fmfp", "sure+", "--with", "sam", "swa", "--seeds", 1, "--dry-run")
     result = run_here(*words, "--results", tmp_path)
     assert result.returncode == 0, result.stderr
     assert {"SR+SAM+SWA", "FMFP"} <= set(result.stdout.split())
+    assert "SURE+ " not in result.stdout, "it has no job"
+    assert "SURE+: is SR+RegMixup+F-SAM+EMA with constants of its own, and has no SAM" in result.stderr
 
 
 def test_a_factorial_trains_what_differs(tiny: Path, tmp_path: Path) -> None:
@@ -124,9 +126,12 @@ def test_a_factorial_trains_what_differs(tiny: Path, tmp_path: Path) -> None:
         (["--methods", "sr+swa", "sr", "--with", "swa"], "SR+SWA is asked for twice"),
         (["factorial", "--with", "swa|none", "--methods", "sr+sam"], "name methods without ingredients"),
         (["factorial", "--with", "swa|none", "--methods", "fmfp"], "FMFP is itself a cell of such a grid"),
-        (["--methods", "sr", "fmfp", "--with", "mixup"], "no mixup; name the cell that is meant: SR+mixup+SAM+SWA"),
-        (["--methods", "fmfp+ema"], "FMFP is SR+SAM+SWA with constants of its own, and has no EMA"),
-        (["--methods", "fmfp", "--set", "network.classifier=cosine"], "FMFP is SR+SAM+SWA"),
+        (
+            ["--methods", "fmfp", "--with", "mixup"],
+            "has no mixup; another cell is named by what it is made of: SR+mixup",
+        ),
+        (["--methods", "fmfp+ema"], "FMFP can run here: is SR+SAM+SWA with constants of its own, and has no EMA"),
+        (["--methods", "fmfp", "--set", "network.classifier=cosine"], "FMFP can run here: is SR+SAM+SWA"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(tiny: Path, tmp_path: Path, words: list[str], said: str) -> None:
