@@ -16,7 +16,7 @@ from benchmark.config.load import load_task
 from benchmark.data.dataset import load
 from benchmark.data.evaluation.parts import Part
 from benchmark.jobs.evaluations import OF_EPOCHS
-from benchmark.launch.evaluations import GONE
+from benchmark.launch.evaluations import GONE, NOT_KEPT
 from benchmark.measure.labels import name_at
 from benchmark.measure.metrics import aurc
 from benchmark.measure.prediction import Evidence
@@ -275,6 +275,10 @@ def test_a_method_that_combines_epochs_has_a_reason(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert "left out" not in again.stderr, "what is evaluated needs no weights any more"
     assert contents(tmp_path / "results") == before
+    words = ("--datasets", tmp_path / "tiny.toml", "--methods", "snapshot-ensemble", "sr", "--reference", "sr")
+    neither = run_here("evaluate", *words, "--results", tmp_path / "results", "--evaluate", sets[1])
+    assert neither.returncode == 2
+    assert all(reason in neither.stderr.splitlines()[-1] for reason in ("none of 2 methods", OF_EPOCHS, NOT_KEPT))
 
 
 def test_classes_left_out_are_new_classes(tmp_path: Path) -> None:
