@@ -494,6 +494,24 @@ def test_costs_that_nobody_has_measured_are_not_drawn(store: Store) -> None:
     )
 
 
+def texts_of_costs(store: Store) -> str:
+    with style.house_style():
+        return "\n".join(
+            text.get_text() for text in drawn_texts(OF_A_TASK["expected-cost"](load_runs(manifest_of(), store)))
+        )
+
+
+def test_chows_rule_is_spoken_of_where_it_is_drawn(store: Store) -> None:
+    """A run of predicted classes has no probabilities."""
+    assert texts_of_costs(store).count("Chow's rule") >= 2
+    for folder in store.finished():
+        run = store.read_record(folder)
+        assert run is not None
+        classifier = replace(run.measures.classifier, chow_cost=None)
+        store.write_record(folder, replace(run, measures=replace(run.measures, classifier=classifier)))
+    assert "Chow" not in texts_of_costs(store)
+
+
 def test_differences_of_costs_are_those_of_runs_with_one_seed() -> None:
     """By hand: a run that the base does not have is left out, and so is a panel without a difference."""
     rising, flat = np.arange(3.0), np.ones(3)
