@@ -21,6 +21,7 @@ from benchmark.interface import Method
 from benchmark.library.guarantee_options import CertifyOptions, GuaranteeOptions
 from benchmark.library.registry import load_methods, load_plugins
 from benchmark.library.run import Names
+from benchmark.library.selection import select
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.library.tables import HERE
 from benchmark.measure.catalogue import FinishedRun, Unavailable
@@ -32,7 +33,6 @@ from benchmark.store.record import Record
 from benchmark.store.store import Store, folder_of
 from benchmark.store.version_control import left_alone, place_to_write
 from benchmark.tables import render
-from benchmark.tables.build import select
 from benchmark.tables.columns import Column, split_by_coverage
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.modified import open_table, with_note
@@ -89,7 +89,9 @@ def certify_runs(options: CertifyOptions) -> Guarantees:
         if not manifests:
             raise no_results(store.root)
         names = select_names([Path(task).stem for task in options.tasks] or None, list(manifests), f"task {HERE}")
-        chosen = [select(manifests[name], options.methods, None, options.reference) for name in names]
+        chosen = [
+            select(manifests[name], options.methods, None, options.reference, (), options.ingredients) for name in names
+        ]
         wanted = wanted_of(options, options.risk, options.coverage)
         found = certify_tasks([asked.applied_to(each) for each in chosen], wanted, options, store)
         place = place_to_write(store.root, options.out)
