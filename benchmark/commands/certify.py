@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from benchmark.commands.options import (
     add_guarantee,
+    add_ingredients,
     add_list,
     add_methods,
     add_out,
@@ -33,6 +34,7 @@ HELP = "find thresholds with a guarantee on the risk or the coverage (no trainin
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="tasks of the results folder (default: all)")
     add_methods(parser)
+    add_ingredients(parser)
     what = parser.add_argument_group("what to guarantee")
     risks = "the selective risks to guarantee, in per cent (default, without --coverage: 1 2 5 10)"
     add_list(what, "--risk", "R", risks, percentage(RISK))

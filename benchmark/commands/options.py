@@ -135,6 +135,7 @@ def add_repeatable(parser: Arguments, flag: str, metavar: str, text: str, kind: 
 def add_selection(parser: Arguments) -> None:
     add_list(parser, "--datasets", "TASK", "tasks by name, or paths to task files (.toml)")
     add_methods(parser)
+    add_ingredients(parser)
 
 
 def add_methods(parser: Arguments) -> None:

@@ -11,7 +11,6 @@ HELP = "train what is missing of a grid and write its tables (the default comman
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to run")
     options.add_selection(what)
-    options.add_ingredients(what)
     options.add_evaluate(what)
     add_grid(parser, what)
     parser.set_defaults(factors=())

@@ -1,7 +1,10 @@
 """Name the ingredients: in labels, on the command line, and in lists."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from benchmark.base.errors import UserError
+from benchmark.base.names import canonical, match_name
 
 
 @dataclass(frozen=True)
@@ -52,3 +55,27 @@ def label_suffix(used: Iterable[Ingredient]) -> str:
     """Return what a label has after the name of the method: `+SAM+SWA`."""
     wanted = set(used)
     return "".join(f"+{each.title}" for each in ALL if each in wanted)
+
+
+def find_ingredients(names: Iterable[str]) -> tuple[Ingredient, ...]:
+    """Return the ingredients that are meant. Refuse two of which only one can be had."""
+    found = tuple(INGREDIENTS[match_name(name, INGREDIENTS, "ingredient")] for name in names)
+    by_factor: dict[str, Ingredient] = {}
+    for each in found:
+        other = by_factor.setdefault(each.factor, each)
+        if other != each:
+            apart = f"name them apart, e.g. --methods SR+{other.title} SR+{each.title}"
+            raise UserError(f"{other.title} and {each.title} exclude each other; {apart}")
+    return tuple(dict.fromkeys(found))
+
+
+def split_label(name: str, is_whole: Callable[[str], object] = lambda name: False) -> tuple[str, tuple[str, ...]]:
+    """Return what comes before the ingredients that a name ends with, and the names of these.
+
+    What `is_whole` is not split further.
+    """
+    front, plus, last = name.rpartition("+")
+    if not plus or canonical(last) not in INGREDIENTS or is_whole(name):
+        return name, ()
+    base, names = split_label(front, is_whole)
+    return base, (*names, last)

@@ -7,6 +7,7 @@ from typing import Any
 from tabulate import tabulate
 
 from benchmark.base.units import counted, device_hours, text_from_bytes, text_from_seconds
+from benchmark.data.images import Facts
 from benchmark.forecast.outlook import Forecast, Outlook
 from benchmark.jobs.evaluations import OF_PREDICTIONS
 from benchmark.jobs.job import Job
@@ -15,8 +16,11 @@ from benchmark.store.store import Store
 from benchmark.train.preflight import ABSENT, empty_network
 
 RECORD_BYTES = 40_000
-JUDGED_BYTES = 12
-"""Of each image of an evaluation set: its class, what is predicted, a confidence, and the part that it belongs to."""
+JUDGED_BYTES = 16
+"""Of each image of an evaluation set: its class, what is predicted, a confidence and the largest probability, and the
+part that it belongs to."""
+NUMBERED_BYTES = 3
+"""Of each image whose logits are stored: its class again, and its number."""
 STATES_PER_CHECKPOINT = 6
 """At the most: weights, momentum and a second network, of the last saved epoch and of the one before."""
 STATES_PER_SNAPSHOT = {"sgd": 2, "adam": 3, "adamw": 3}
@@ -69,8 +73,14 @@ def result_bytes(suite: Suite) -> int:
     if evaluated is None:
         images = facts.num_test + round(task.data.val * facts.num_train)
         return images * (facts.num_classes + 1) * 4 + RECORD_BYTES
-    logits = 0 if evaluated.config.kind in OF_PREDICTIONS else 4 * facts.num_classes
-    return evaluated.num_images * (logits + JUDGED_BYTES) + 2 * RECORD_BYTES
+    return evaluated.num_images * (JUDGED_BYTES + table_bytes(evaluated.config.kind, facts)) + 2 * RECORD_BYTES
+
+
+def table_bytes(kind: str, facts: Facts) -> int:
+    """Return what an image of an evaluation set has for each class: logits in float32, or shares of people."""
+    if kind in OF_PREDICTIONS:
+        return 8 * facts.num_classes if kind == "humans" else 0
+    return 4 * facts.num_classes + NUMBERED_BYTES
 
 
 def checkpoint_bytes(weights: int, jobs: Sequence[Job]) -> int:

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from benchmark.base.errors import UserError
-from benchmark.base.names import canonical, match_name
-from benchmark.config.ingredient_names import INGREDIENTS, Ingredient
+from benchmark.base.names import canonical
+from benchmark.config.ingredient_names import ALL, Ingredient, find_ingredients, label_suffix, split_label
 from benchmark.config.ingredients import NONE
-from benchmark.interface import Recipe
+from benchmark.config.recipe import flatten
+from benchmark.config.task import TaskConfig
+from benchmark.interface import Contestant, Recipe
 from benchmark.jobs.plan import Planner
 from benchmark.jobs.suite import Entry
 from benchmark.measure.labels import labels_named, match_labels
@@ -34,27 +36,10 @@ class Cell:
         return tuple(each.override for each in self.ingredients)
 
 
-def find_ingredients(names: Iterable[str]) -> tuple[Ingredient, ...]:
-    """Return the ingredients that are meant. Refuse two of which only one can be had."""
-    found = tuple(INGREDIENTS[match_name(name, INGREDIENTS, "ingredient")] for name in names)
-    by_factor: dict[str, Ingredient] = {}
-    for each in found:
-        other = by_factor.setdefault(each.factor, each)
-        if other != each:
-            apart = f"name them apart, e.g. --methods SR+{other.title} SR+{each.title}"
-            raise UserError(f"{other.title} and {each.title} exclude each other; {apart}")
-    return tuple(dict.fromkeys(found))
-
-
 def split_name(name: str, owners: Mapping[str, str]) -> tuple[str, tuple[Ingredient, ...]]:
     """Return what comes before the ingredients of a name, and these: nothing is split that is a label as a whole."""
-    base, titles = name, list[str]()
-    while not labels_named(canonical(base), owners):
-        front, plus, last = base.rpartition("+")
-        if not plus or canonical(last) not in map(canonical, INGREDIENTS):
-            return name, ()
-        base, titles = front, [last, *titles]
-    return base, find_ingredients(titles)
+    base, names = split_label(name, lambda each: labels_named(canonical(each), owners))
+    return (base, find_ingredients(names)) if labels_named(canonical(base), owners) else (name, ())
 
 
 def read_cells(names: Iterable[str], owners: Mapping[str, str]) -> list[Cell]:
@@ -100,6 +85,20 @@ def factor_levels(factors: Sequence[Levels]) -> Factors:
     return tuple((name_of_factor(levels), tuple(each.title if each else NONE for each in levels)) for levels in factors)
 
 
+def named_cell_misfit(method: type[Contestant], task: TaskConfig) -> str:
+    """Return why a label that names a cell has no place in a task: its ingredients are not those of the cell."""
+    if not issubclass(method, Recipe):
+        return ""
+    own = [each for each in ALL if flatten(method.changes).get(each.field) == each.value]
+    other = [each for each in task.ingredients if each not in own]
+    if not other:
+        return ""
+    factors = {each.factor for each in other}
+    meant = label_suffix([*other, *(each for each in own if each.factor not in factors)])
+    cell = f"is {method.of}{label_suffix(own)} with constants of its own, and has no {other[0].title}"
+    return f"{cell}; another cell is named by what it is made of: {method.of}{meant}"
+
+
 def plan_cells(
     cells: Iterable[Cell],
     planner_with: Callable[[tuple[str, ...]], Planner],
@@ -112,6 +111,9 @@ def plan_cells(
         planner, owner = planner_with(cell.overrides), owners[cell.label]
         if cell.levels and issubclass(planner.methods.get(owner), Recipe):
             raise UserError(f"{cell.label} is itself a cell of such a grid; cross the method that it is made of")
+        if reason := named_cell_misfit(planner.methods.get(owner), planner.task):
+            entries.append(Entry(cell.label, owner, (), reason=reason))
+            continue
         for entry in planner.entries(cell.label, owner, seeds):
             named = replace(entry, base=cell.label, levels=cell.levels) if cell.levels else entry
             entries.append(named)

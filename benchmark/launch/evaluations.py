@@ -130,6 +130,6 @@ def refuse_empty(suites: Sequence[Suite]) -> None:
     """Raise UserError where none of the runs can be evaluated, as of a folder whose weights were not kept."""
     for suite in suites:
         if not any(entry.jobs for entry in suite.entries):
-            reasons = [entry.reason for entry in suite.entries if entry.reason]
+            reasons = dict.fromkeys(entry.reason for entry in suite.entries if entry.reason)
             count = counted(len(suite.entries), "method")
-            raise UserError(f"{suite.name}: none of {count} can be evaluated: {reasons[0] if reasons else 'no run'}")
+            raise UserError(f"{suite.name}: none of {count} can be evaluated: {'; or '.join(reasons) or 'no run'}")

@@ -15,7 +15,16 @@ from benchmark.data.cache import Folders
 from benchmark.data.devices import default_settings, device_kind
 from benchmark.data.images import Facts
 from benchmark.jobs.allowance import Allowance
-from benchmark.jobs.cells import Cell, Levels, crossed, factor_levels, plan_cells, read_cells, split_name
+from benchmark.jobs.cells import (
+    Cell,
+    Levels,
+    crossed,
+    factor_levels,
+    named_cell_misfit,
+    plan_cells,
+    read_cells,
+    split_name,
+)
 from benchmark.jobs.earlier_ids import suite_as_found
 from benchmark.jobs.job import Methods
 from benchmark.jobs.plan import Planner, check_settings, in_task_order, label_owners, plan
@@ -142,12 +151,15 @@ def task_suite(
     own = [cell.label for cell in cells if not cell.ingredients]
     if wanted.factors:
         own, cells = [], crossed_cells(cells, wanted.factors, task)
+    misfits = {label: reason for label in own if (reason := named_cell_misfit(maker.methods.get(owners[label]), task))}
     data = maker.find_data(task)
     check_recipe(task, data.facts)
     seeds = list(dict.fromkeys(maker.seeds_of(task)))
     found = maker.methods, data.sha256, maker.max_steps, standard
     outliers = maker.outliers_of(task, data)
-    entries = plan(task, own, seeds, *found, maker.allowance, outliers)
+    fitting = [label for label in own if label not in misfits]
+    entries = plan(task, fitting, seeds, *found, maker.allowance, outliers)
+    entries += tuple(Entry(label, owners[label], (), reason=reason) for label, reason in misfits.items())
 
     @cache
     def planner_with(changes: tuple[str, ...]) -> Planner:
@@ -161,11 +173,11 @@ def task_suite(
     shown = list(dict.fromkeys(entry.label for entry in entries))
     asked = wanted.reference and shown_label(wanted.reference, entries)
     reference = pick_reference(asked, shown_label(default, entries), shown)
+    if not any(entry.jobs for entry in entries):
+        raise UserError(f"{task.name}: none of {', '.join(shown)} can run here: {entries[0].reason}")
     for entry in entries:
         if entry.reason:
             say(f"{task.name} {entry.label}: {entry.reason}; its column stays empty")
-    if not any(entry.jobs for entry in entries):
-        raise UserError(f"{task.name}: none of {', '.join(shown)} can run here: {entries[0].reason}")
     coverages = tuple(dict.fromkeys(wanted.coverages or task.coverages))
     suite = replace(suite_of(task, data, entries), factors=factor_levels(wanted.factors))
     return replace(suite, coverages=coverages, reference=reference, settings=wanted.table_settings, standard=standard)

@@ -8,31 +8,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmark.base.errors import UserError
-from benchmark.base.files import write_if_changed
+from benchmark.base.files import say, write_if_changed
 from benchmark.base.names import select_names, unknown_name
 from benchmark.base.units import counted
-from benchmark.certify.groups import certify_groups
-from benchmark.certify.held_out import Source
-from benchmark.certify.runs import CertifiedColumn, Wanted, certify_columns
-from benchmark.certify.shifted import sets_of
-from benchmark.certify.shown import Certified, Key, key_of, lines_of
-from benchmark.certify.tables import certified_tables
+from benchmark.certificates.groups import CLASS, certify_groups
+from benchmark.certificates.held_out import Source
+from benchmark.certificates.runs import CertifiedColumn, Wanted, certify_columns
+from benchmark.certificates.shifted import EvaluatedSet, sets_of, with_groups
+from benchmark.certificates.shown import Certified, Key, key_of, lines_of
+from benchmark.certificates.tables import certified_tables
 from benchmark.interface import Method
 from benchmark.library.guarantee_options import CertifyOptions, GuaranteeOptions
 from benchmark.library.registry import load_methods, load_plugins
 from benchmark.library.run import Names
+from benchmark.library.selection import select
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.library.tables import HERE
-from benchmark.measure.catalogue import Unavailable
+from benchmark.measure.catalogue import FinishedRun, Unavailable
 from benchmark.measure.sets.parts import Kept
+from benchmark.store.finished import Finished
 from benchmark.store.manifest import Manifest
 from benchmark.store.mirror import mirrored
 from benchmark.store.record import Record
-from benchmark.store.store import Store
+from benchmark.store.store import Store, folder_of
 from benchmark.store.version_control import left_alone, place_to_write
 from benchmark.tables import render
-from benchmark.tables.build import select
-from benchmark.tables.columns import split_by_coverage
+from benchmark.tables.columns import Column, split_by_coverage
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.modified import open_table, with_note
 from benchmark.tables.render.latex import with_labels
@@ -88,9 +89,11 @@ def certify_runs(options: CertifyOptions) -> Guarantees:
         if not manifests:
             raise no_results(store.root)
         names = select_names([Path(task).stem for task in options.tasks] or None, list(manifests), f"task {HERE}")
-        chosen = [select(manifests[name], options.methods, None, options.reference) for name in names]
+        chosen = [
+            select(manifests[name], options.methods, None, options.reference, (), options.ingredients) for name in names
+        ]
         wanted = wanted_of(options, options.risk, options.coverage)
-        found = [certify_task(asked.applied_to(each), wanted, options.by, store) for each in chosen]
+        found = certify_tasks([asked.applied_to(each) for each in chosen], wanted, options, store)
         place = place_to_write(store.root, options.out)
         guarantees = Guarantees(tuple(found))
         remark = written(guarantees, place) if place else f"Nothing is written: {left_alone(store.root)}"
@@ -134,15 +137,37 @@ def use_of_validation(plugins: Sequence[Path]) -> Callable[[Record], str]:
     return why
 
 
+def certify_tasks(
+    manifests: Sequence[Manifest], wanted: Wanted, options: CertifyOptions, store: Store
+) -> list[Certified]:
+    """Certify the runs of each task. Where none is named, tasks that cannot be certified are left out with a line."""
+    found, errors = [], []
+    for manifest in manifests:
+        try:
+            found.append(certify_task(manifest, wanted, options.by, store))
+        except UserError as error:
+            errors.append(error)
+    if errors and (options.tasks or not found):
+        raise errors[0]
+    for reason in errors:
+        say(f"left out: {reason}")
+    return found
+
+
 def certify_task(manifest: Manifest, wanted: Wanted, by: str | None, store: Store) -> Certified:
     """Certify the runs of one task. Refuse a task without a run that can be certified."""
     opened, columns = open_table(manifest, store)
     judged = split_by_coverage([column for column in columns if not column.is_oracle])
-    found = tuple(certify_columns(judged, manifest.task, store, wanted))
+    sets = tuple(sets_of(manifest.task, store))
+
+    def open_run(record: Record, column: Column) -> FinishedRun:
+        folder = folder_of(manifest.task, record.method, record.job, record.seed)
+        run = Finished(folder, store, column.epoch, record.checksums)
+        return run if by in (None, CLASS) else with_groups(run, record, sets)
+
+    found = tuple(certify_columns(judged, open_run, wanted))
     refuse_nothing(found, manifest.task)
-    shown = Certified(
-        replace(opened, intervals=False), wanted, found, shifted_risks(manifest.task, found, wanted, store)
-    )
+    shown = Certified(replace(opened, intervals=False), wanted, found, shifted_risks(sets, found, wanted))
     if by is None:
         return shown
     if not wanted.risks:
@@ -159,11 +184,11 @@ def refuse_nothing(columns: Sequence[CertifiedColumn], task: str) -> None:
 
 
 def shifted_risks(
-    task: str, columns: Sequence[CertifiedColumn], wanted: Wanted, store: Store
+    sets: Sequence[EvaluatedSet], columns: Sequence[CertifiedColumn], wanted: Wanted
 ) -> Mapping[str, Mapping[Key, Mapping[float, Kept]]]:
     """Return what the thresholds keep of the evaluation sets that there are results of."""
     found = {}
-    for each in sets_of(task, store) if wanted.risks else ():
+    for each in sets if wanted.risks else ():
         runs = [run for column in columns for run in column.runs]
         kept = {key_of(run.record, run.score): each.realised(run, wanted.risks) for run in runs}
         if any(kept.values()):

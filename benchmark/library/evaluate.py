@@ -18,6 +18,7 @@ from benchmark.library.options import PlanningOptions, RunOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.results import Results, load_results
 from benchmark.library.run import Names, request_of, run_options
+from benchmark.library.selection import labels_with
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.library.training import Request, Trained, plan, suite_maker, train
 from benchmark.store.manifest import Manifest
@@ -37,7 +38,8 @@ def plan_evaluation(options: RunOptions, ahead: PlanningOptions) -> Plan:
 def request_evaluations(options: RunOptions, store: Store, ahead: PlanningOptions | None) -> Request:
     """Return the suites of evaluations of finished runs."""
     methods = load_methods(options.plugin)
-    maker = suite_maker(options, methods, options.seed_list or range(options.seeds or 0), ahead)
+    alone = replace(options, ingredients=())  # labels say which runs have them
+    maker = suite_maker(alone, methods, options.seed_list or range(options.seeds or 0), ahead)
     runs = [finished_part(suite, store) for suite in finished_suites(options, maker, store)]
     suites = evaluation_suites(runs, options.evaluate, maker, store)
     if not suites:
@@ -59,7 +61,11 @@ def finished_suites(options: RunOptions, maker: SuiteMaker, store: Store) -> Ite
         if manifest is None:
             raise UserError(f"no results of '{name}' in '{store.root}'; it has {', '.join(shown)}")
         entries = [entry for entry in manifest.entries if not entry.imported]
-        labels = options.methods or tuple(dict.fromkeys(entry.label for entry in entries))
+        owners = {entry.label: entry.method for entry in entries}
+        labels = options.methods or tuple(owners)
+        if options.ingredients:
+            kind = f"method in the results of {manifest.task}:"
+            labels = tuple(labels_with(options.methods or ("all",), options.ingredients, owners, kind))
         seeds = maker.seeds or tuple(sorted({seed for entry in entries for seed in entry.seeds}))
         reference = options.reference or (manifest.reference if manifest.reference in labels else None)
         coverages = options.coverages or manifest.coverages

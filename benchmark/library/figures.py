@@ -7,12 +7,12 @@ from benchmark.base.errors import UserError
 from benchmark.base.names import select_names
 from benchmark.library.options import FiguresOptions
 from benchmark.library.registry import load_plugins
+from benchmark.library.selection import select
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.store.manifest import Manifest
 from benchmark.store.mirror import mirrored
 from benchmark.store.store import Store
 from benchmark.store.version_control import left_alone, place_to_write
-from benchmark.tables.build import select
 
 if TYPE_CHECKING:
     from benchmark.figures.catalogue import Drawn
@@ -34,7 +34,8 @@ def draw_figures(options: FiguresOptions) -> "Iterator[Drawn]":
         tasks: list[str] = []
         if manifests or options.datasets:
             tasks = select_names(options.datasets, [*manifests], "task in this results folder:")
-        chosen = [select(manifests[name], options.methods, None, options.reference, published) for name in tasks]
+        wanted = (options.methods, None, options.reference, published, options.ingredients)
+        chosen = [select(manifests[name], *wanted) for name in tasks]
         if not chosen and not any(map(varies_a_setting, published)):
             raise UserError(f"no task and no sensitivity table in '{store.root}', so nothing to draw")
         place = place_to_write(store.root, options.out)
@@ -45,7 +46,7 @@ def draw_figures(options: FiguresOptions) -> "Iterator[Drawn]":
 
         for manifest in chosen:
             yield from write_task_figures(asked.applied_to(manifest), store, place, plain=options.plain)
-        if not (options.datasets or options.methods or options.reference or options.scores):
+        if not (options.datasets or options.methods or options.ingredients or options.reference or options.scores):
             varying = [*filter(varies_a_setting, published)]
             yield from write_published_figures(varying, store, place, plain=options.plain)
 

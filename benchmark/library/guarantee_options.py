@@ -37,6 +37,7 @@ class CertifyOptions(GuaranteeOptions):
     by: str | None = None
     """A threshold for each class (`class`), or for each group of a column of the predictions."""
     methods: tuple[str, ...] | None = None
+    ingredients: tuple[str, ...] = ()
     reference: str | None = None
     scores: tuple[str, ...] | None = None
     test: Literal["exact", "ranksums", "paired"] | None = None

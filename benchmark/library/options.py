@@ -113,6 +113,8 @@ class TablesOptions(TableOptions):
     results: str = "results"
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
+    ingredients: tuple[str, ...] = ()
+    """Show the methods as they are with these, by name."""
     paper: tuple[str, ...] | None = None
     plugin: tuple[Path, ...] = ()
     out: Path | None = None
@@ -125,6 +127,8 @@ class FiguresOptions(Options):
     results: str = "results"
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
+    ingredients: tuple[str, ...] = ()
+    """Draw the methods as they are with these, by name."""
     reference: str | None = None
     scores: tuple[str, ...] | None = None
     plugin: tuple[Path, ...] = ()

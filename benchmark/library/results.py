@@ -15,6 +15,7 @@ from benchmark.base.program import program
 from benchmark.library.export import RunPredictions, run_predictions
 from benchmark.library.options import TablesOptions
 from benchmark.library.registry import load_plugins
+from benchmark.library.selection import select
 from benchmark.measure.metrics import CURVE_COVERAGES
 from benchmark.paper.assemble import MAKERS
 from benchmark.report.markup import join, tag
@@ -24,7 +25,6 @@ from benchmark.store.manifest import Manifest
 from benchmark.store.mirror import pulled
 from benchmark.store.store import Store
 from benchmark.tables.assemble import all_tables
-from benchmark.tables.build import select
 from benchmark.tables.columns import split_by_coverage
 from benchmark.tables.costs import cost_tables
 from benchmark.tables.intervals import with_draws

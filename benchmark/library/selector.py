@@ -20,8 +20,8 @@ from benchmark.base.errors import UserError
 from benchmark.base.files import say
 from benchmark.base.names import match_name
 from benchmark.base.units import counted, text_from_bytes
-from benchmark.certify.held_out import View, confidence_by
-from benchmark.certify.runs import CertifiedRun, certify_run
+from benchmark.certificates.held_out import View, confidence_by
+from benchmark.certificates.runs import CertifiedRun, certify_run
 from benchmark.data.cache import Folders
 from benchmark.data.devices import device_kind, device_name, has_doubles
 from benchmark.data.evaluation.home import Home, class_folders

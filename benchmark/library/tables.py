@@ -9,6 +9,7 @@ from benchmark.base.names import select_names
 from benchmark.base.program import program
 from benchmark.library.options import TablesOptions
 from benchmark.library.registry import load_plugins
+from benchmark.library.selection import select
 from benchmark.library.settings import asked_settings, no_results
 from benchmark.paper.assemble import MAKERS
 from benchmark.report.update import Parts, make_parts, try_report
@@ -17,7 +18,6 @@ from benchmark.store.mirror import mirrored
 from benchmark.store.store import Store
 from benchmark.store.version_control import left_alone, place_to_write
 from benchmark.tables.assemble import Assembled
-from benchmark.tables.build import select
 from benchmark.tables.render.write import tables_text, write_paper_table, write_tables
 
 HERE = "in this results folder:"
@@ -45,8 +45,8 @@ def make_tables(options: TablesOptions) -> Tables:
         tasks = {manifest.task: manifest for manifest in store.manifests()}
         published = {manifest.name: manifest for manifest in store.paper_manifests()}
         task_names, paper_names = chosen_names(options, store.root, tasks, published)
-        wanted = (options.methods, options.coverages, options.reference)
-        selected = [select(tasks[name], *wanted, [*published.values()]) for name in task_names]
+        wanted = (options.methods, options.coverages, options.reference, [*published.values()], options.ingredients)
+        selected = [select(tasks[name], *wanted) for name in task_names]
         chosen = [("task", asked.applied_to(manifest)) for manifest in selected]
         chosen += [("paper", asked.applied_to(published[name])) for name in paper_names]
         place = place_to_write(store.root, options.out)
@@ -71,6 +71,7 @@ def chosen_names(
     if not tasks and not published:
         raise no_results(folder)
     narrowed = [name for name in ("methods", "coverages", "reference", "scores") if getattr(options, name)]
+    narrowed += ["with"] if options.ingredients else []
     if options.paper and narrowed:
         raise UserError(f"--{narrowed[0]} is for tasks; published tables have their own rows and columns: leave it out")
     if options.paper and not published:

@@ -10,9 +10,9 @@ from benchmark.base.errors import JobsFailed, UserError
 from benchmark.base.files import say
 from benchmark.base.names import canonical, match_name
 from benchmark.base.units import counted
+from benchmark.config.ingredient_names import find_ingredients
 from benchmark.forecast import dry_run
 from benchmark.forecast.long_plans import long_plan_warnings
-from benchmark.jobs.cells import find_ingredients
 from benchmark.jobs.job import Methods
 from benchmark.jobs.suite import Suite, in_line
 from benchmark.launch.grid import Grid, GridOptions, check_writable, devices_for

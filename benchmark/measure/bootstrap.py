@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmark.measure.evaluate import COST_RATIOS, RISKS, Classified, Ranking
 from benchmark.measure.metrics import ROUNDING, kept, normalised_aurc
-from benchmark.measure.prediction import Evidence
+from benchmark.measure.prediction import LARGEST_P, Evidence
 from benchmark.measure.statistics import DRAWS, LEVEL, NOISE_DECIMALS, Outcome
 
 Array = NDArray[np.float64]
@@ -255,7 +255,9 @@ def resampled(evidence: Evidence, confidence: Array) -> ResampledRun:
         return ResampledRun(rankings, ())
     accuracy = {"accuracy": 1 - ranking.error}
     if not evidence.has_logits:
-        return ResampledRun(rankings, (ResampledMeans(accuracy),))
+        known = prediction.aux.get(LARGEST_P)
+        chow = {} if known is None else chow_costs(np.asarray(known, np.float64), ranking.error)
+        return ResampledRun(rankings, (ResampledMeans(accuracy | chow),))
     classified = Classified(prediction.logits, evidence.labels, prediction.probabilities)
     likely = classified.likelihoods
     probability = np.asarray(classified.probability, np.float64)

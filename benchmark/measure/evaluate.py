@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmark.base.units import counted
 from benchmark.measure import metrics
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
-from benchmark.measure.prediction import Evidence, Prediction, Stored
+from benchmark.measure.prediction import LARGEST_P, Evidence, Prediction, Stored
 from benchmark.measure.scores import Confidence, as_public_codes
 
 CLASS_COVERAGES = (90, 80, 70, 50)
@@ -179,12 +179,14 @@ def measure(evidence: Evidence, scores: Mapping[str, Confidence]) -> Measures:
 
 
 def measure_classifier(evidence: Evidence) -> ClassifierMeasures:
-    """Return what can be measured without a score: of predicted classes the accuracy alone, of losses nothing."""
+    """Return what can be measured without a score: of predicted classes not much, of losses nothing."""
     prediction, labels = evidence.prediction, np.asarray(evidence.labels)
     if evidence.loss is not None:
         return ClassifierMeasures()
     if not evidence.has_logits:
-        return ClassifierMeasures(accuracy=float((predicted_classes(evidence) == labels).mean()))
+        right, known = predicted_classes(evidence) == labels, prediction.aux.get(LARGEST_P)
+        chow = None if known is None else metrics.chow_cost_curve(known, ~right)
+        return ClassifierMeasures(accuracy=float(right.mean()), chow_cost=chow)
     classified = Classified(prediction.logits, labels, prediction.probabilities)
     return ClassifierMeasures(**{name: formula(classified) for name, formula in OF_CLASSIFIERS.items()})
 

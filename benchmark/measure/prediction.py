@@ -27,6 +27,8 @@ Stored = Prediction[Floats]
 
 CONFIDENCE = "confidence."
 """Begins the names of further outputs that are confidences as an imported run has them."""
+LARGEST_P = "largest probability"
+"""The further output that has max_j p_j of each image, where logits are not kept: Chow's rule needs it."""
 
 
 @dataclass(frozen=True)

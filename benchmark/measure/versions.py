@@ -16,10 +16,11 @@ FOLDER = Path(__file__).resolve().parent
 MODULES = ("metrics", "scores", "fitted", "catalogue", "evaluate")
 """In which formulas and what they call are defined."""
 SAME_MEASURE: dict[str, str] = {
-    "478dd57cd644": "c067dc8094e8",
-    "ed57cbb9603f": "3c5d0cfc4c89",
-    "e4f6530e5463": "281bf3c00111",
-    "47a5b1271529": "7b32f65ced2d",
+    "abae3a66770b": "c067dc8094e8",
+    "eb5b1b3df6cd": "3c5d0cfc4c89",
+    "045edc3f81a5": "281bf3c00111",
+    "46c7498428b2": "7b32f65ced2d",
+    "60ce138412b4": "078b25ef011c",
     "55f532f5d34a": "2e601d483529",
     "f4a718b10f9c": "e084a3e9f4a2",
     "377ccd6b3e5c": "8c5b882f5108",

@@ -8,9 +8,8 @@ import numpy as np
 from benchmark.base.errors import UserError
 from benchmark.base.names import canonical
 from benchmark.measure.evaluate import RISKS
-from benchmark.measure.labels import match_labels
 from benchmark.measure.statistics import competition_ranks
-from benchmark.store.manifest import Manifest, with_every_run
+from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
 from benchmark.tables.captions import KEPT, caption, is_provisional, measures_text, table_notes, test_notes
 from benchmark.tables.columns import Column, abbreviate, column_notes, run_notes, split_by_coverage
@@ -279,26 +278,6 @@ def average_ranks(rows: Sequence[Row], names: Sequence[str], cells: Cells) -> tu
     ranks = [competition_ranks([row.sign * float(cells[row.label, name].mean) for name in complete]) for row in rows]
     means = dict(zip(complete, np.mean(ranks, axis=0), strict=True))
     return tuple(f"{means[name]:.2f}" if name in means else "–" for name in names)
-
-
-def select(
-    manifest: Manifest,
-    labels: Sequence[str] | None,
-    coverages: Sequence[float] | None,
-    reference: str | None,
-    published: Sequence[Manifest] = (),
-) -> Manifest:
-    """Return the manifest with other methods, coverages or another reference.
-
-    Methods may come from any command; `published` adds the runs of published tables.
-    """
-    if labels:
-        manifest = with_every_run(manifest, published)
-    kept = match_labels(labels or ["all"], manifest.owners, f"method in the results of {manifest.task}:")
-    entries = tuple(entry for entry in manifest.entries if entry.label in kept)
-    chosen = pick_reference(reference, manifest.reference, [entry.label for entry in entries])
-    rows = tuple(dict.fromkeys(coverages or manifest.coverages))
-    return replace(manifest, entries=entries, reference=chosen, coverages=rows)
 
 
 def pick_reference(wanted: str | None, default: str, labels: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from tabulate import tabulate
 
 from benchmark.base.errors import UserError
+from benchmark.base.limits import shown
 from benchmark.base.names import match_name
 from benchmark.measure.bootstrap import interval
 from benchmark.measure.statistics import LEVEL, TESTS, smallest_p_for
@@ -47,6 +48,8 @@ def find_row(name: str, manifest: Manifest, columns: Sequence[Column]) -> tuple[
     found = [(outline, row) for outline in set_outlines(manifest, columns) for row in outline.rows]
     by_name = {f"{outline.name}: {row.label}": (outline, row) for outline, row in found}
     by_name |= {row.label: (outline, row) for outline, row in reversed(found)}
+    if not by_name:
+        raise UserError(f"{manifest.name} has no rows with names; expected a coverage, such as 90, got {shown(name)}")
     return by_name[match_name(name, by_name, f"row of {manifest.name}:")]
 
 

@@ -19,8 +19,8 @@ from matplotlib.transforms import Bbox
 from benchmark.figures import cost, differences, gain, ranks, risk_coverage, sensitivity, style, tsne
 from benchmark.figures.bound import PANELS
 from benchmark.figures.catalogue import OF_A_TASK, Drawn, write_figure, write_published_figures, write_task_figures
-from benchmark.figures.expected_cost import difference_panels
 from benchmark.figures.runs import load_runs, seeds_text
+from benchmark.figures.thresholds.expected_cost import difference_panels
 from benchmark.library.figures import varies_a_setting
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.measure.prediction import Evidence, Prediction
@@ -492,6 +492,24 @@ def test_costs_that_nobody_has_measured_are_not_drawn(store: Store) -> None:
         write(manifest_of(), store, "expected-cost")
         == "no toy-expected-cost: no column has a run whose costs are known"
     )
+
+
+def texts_of_costs(store: Store) -> str:
+    with style.house_style():
+        return "\n".join(
+            text.get_text() for text in drawn_texts(OF_A_TASK["expected-cost"](load_runs(manifest_of(), store)))
+        )
+
+
+def test_chows_rule_is_spoken_of_where_it_is_drawn(store: Store) -> None:
+    """A run of predicted classes has no probabilities."""
+    assert texts_of_costs(store).count("Chow's rule") >= 2
+    for folder in store.finished():
+        run = store.read_record(folder)
+        assert run is not None
+        classifier = replace(run.measures.classifier, chow_cost=None)
+        store.write_record(folder, replace(run, measures=replace(run.measures, classifier=classifier)))
+    assert "Chow" not in texts_of_costs(store)
 
 
 def test_differences_of_costs_are_those_of_runs_with_one_seed() -> None:

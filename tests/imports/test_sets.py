@@ -14,6 +14,7 @@ import benchmark as sb
 from benchmark.config import evaluation
 from benchmark.imports import sets
 from benchmark.measure.metrics import selective_risk
+from benchmark.measure.prediction import LARGEST_P
 from benchmark.measure.sets import parts
 from benchmark.measure.sets.formulas import SHIFTED, TOGETHER
 from benchmark.measure.sets.parts import CLEAN
@@ -131,13 +132,16 @@ def test_the_tables_of_both_are_the_same(name: str, table: str, trained: Store, 
 
 
 def test_what_is_measured_can_be_made_again_from_what_is_stored(again: Store) -> None:
-    """Of every set, the pool has its confidences."""
+    """Of every set, the pool has its confidences; and the largest probabilities, where it has no logits."""
     for folder in again.finished():
         record = again.read_record(folder)
         assert record is not None
         if record.evaluation is not None:
-            stored = again.read_prediction(folder).prediction.aux
-            assert [f"confidence.{score}" for score in record.evaluation.parts] == list(stored)
+            evidence = again.read_prediction(folder)
+            further = [] if evidence.has_logits else [LARGEST_P]
+            expected = [*(f"confidence.{score}" for score in record.evaluation.parts), *further]
+            assert expected == list(evidence.prediction.aux)
+            assert record.measures.classifier.chow_cost is not None
 
 
 def test_brought_in_twice_nothing_changes(trained: Store, tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmark.base.errors import UserError
-from benchmark.config.ingredient_names import ALL, INGREDIENTS
+from benchmark.config.ingredient_names import ALL, INGREDIENTS, find_ingredients
 from benchmark.config.load import load_task
-from benchmark.jobs.cells import crossed, find_ingredients, read_cells, read_factors
+from benchmark.jobs.cells import crossed, read_cells, read_factors
 from benchmark.jobs.job import Job
 from benchmark.jobs.plan import label_owners, plan
 from benchmark.store.store import Store
@@ -86,6 +86,15 @@ def test_named_cells_are_cells_of_the_grid(tiny: Path) -> None:
     assert planned(tiny, ["SURE+"])["SURE+"].id == planned(tiny, ["SR"], *plus)["SR+RegMixup+F-SAM+EMA"].id
 
 
+def test_named_cells_stand_beside_methods_that_get_what_they_have(tiny: Path, tmp_path: Path) -> None:
+    words = ("--datasets", tiny, "--methods", "sr", "fmfp", "sure+", "--with", "sam", "swa", "--seeds", 1, "--dry-run")
+    result = run_here(*words, "--results", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert {"SR+SAM+SWA", "FMFP"} <= set(result.stdout.split())
+    assert "SURE+ " not in result.stdout, "it has no job"
+    assert "SURE+: is SR+RegMixup+F-SAM+EMA with constants of its own, and has no SAM" in result.stderr
+
+
 def test_a_factorial_trains_what_differs(tiny: Path, tmp_path: Path) -> None:
     tiny.write_text('baseline = "SR"\n' + tiny.read_text())
     words = ("factorial", tiny, "--methods", "sr", "sat", "--with", "swa|none", "sam|none", "--seeds", 2)
@@ -103,8 +112,10 @@ def test_a_factorial_trains_what_differs(tiny: Path, tmp_path: Path) -> None:
     statistics = (tmp_path / "tables" / f"{tiny.stem}-statistics.md").read_text()
     for line in ("SAT: SWA", "SR: SAM", "all methods: SWA", "SAT: SWA × SAM", "SAT: SAM (minus SR)"):
         assert line in statistics, line
-    tables = run_here("tables", "--results", tmp_path, "--methods", "SR+SWA", "SR")
+    tables = run_here("tables", "--results", tmp_path, "--methods", "sr", "--with", "sam", "swa", "--reference", "sr")
     assert tables.returncode == 0, tables.stderr
+    first = [line.split("|")[1].strip() for line in tables.stdout.splitlines() if line.startswith("|")]
+    assert first[2:4] == ["SR+SAM", "SR+SAM+SWA"]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +126,12 @@ def test_a_factorial_trains_what_differs(tiny: Path, tmp_path: Path) -> None:
         (["--methods", "sr+swa", "sr", "--with", "swa"], "SR+SWA is asked for twice"),
         (["factorial", "--with", "swa|none", "--methods", "sr+sam"], "name methods without ingredients"),
         (["factorial", "--with", "swa|none", "--methods", "fmfp"], "FMFP is itself a cell of such a grid"),
+        (
+            ["--methods", "fmfp", "--with", "mixup"],
+            "has no mixup; another cell is named by what it is made of: SR+mixup",
+        ),
+        (["--methods", "fmfp+ema"], "FMFP can run here: is SR+SAM+SWA with constants of its own, and has no EMA"),
+        (["--methods", "fmfp", "--set", "network.classifier=cosine"], "FMFP can run here: is SR+SAM+SWA"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(tiny: Path, tmp_path: Path, words: list[str], said: str) -> None:

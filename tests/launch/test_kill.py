@@ -133,7 +133,7 @@ def test_killed_anywhere_it_ends_with_the_same_bits(
 def test_a_long_grid_leaks_nothing(tmp_path: Path) -> None:
     """Five hundred jobs: memory and open files of every process are the same after the first hundred and at the end."""
     grid = Grid(tmp_path / "soak")
-    small = ("--set", "data.train_images=40", "--set", "data.test_images=40", "--max-steps", "2")
+    small = ("--set", "data.train_images=40", "--set", "data.test_images=40", "--max-steps", "2", "--evaluate", "none")
     process = grid.start("0 never", "--methods", "sr", "dg", "--seeds", "250", "-q", *small)
     samples: list[tuple[int, dict[int, tuple[int, int]]]] = []
     while process.poll() is None:

@@ -17,6 +17,7 @@ from benchmark.measure.bootstrap import (
 from benchmark.measure.evaluate import COST_RATIOS, RISKS, measure
 from benchmark.measure.prediction import Evidence, Prediction
 from benchmark.measure.scores import softmax_response
+from benchmark.measure.sets.formulas import without_logits
 from benchmark.measure.statistics import DRAWS
 
 COVERAGES = (100, 55, 10)
@@ -88,6 +89,16 @@ def test_all_measures_of_a_run_are_resampled() -> None:
             assert found[f"chow_cost_{ratio}"][draw] == pytest.approx(made.classifier.chow_cost[2 * ratio])
         assert found["risk@55"][draw] == pytest.approx(score.risk[110])
         assert found["expected_risk@55"][draw] == pytest.approx(score.expected_risk[110])
+
+
+def test_without_logits_chows_rule_is_resampled_by_the_stored_probabilities() -> None:
+    run = evidence()
+    confidence = softmax_response(run.prediction.logits)
+    stored = without_logits(run, {"SR": confidence})
+    (counts,) = draw_images(run.labels, np.random.default_rng(3), 4)
+    found, expected = (resampled(each, confidence).measured(counts, COVERAGES) for each in (stored, run))
+    for ratio in COST_RATIOS:
+        assert found[f"chow_cost_{ratio}"] == pytest.approx(expected[f"chow_cost_{ratio}"])
 
 
 def test_every_image_is_drawn_as_often_as_any_other_of_its_stratum() -> None:

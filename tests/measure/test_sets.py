@@ -251,6 +251,33 @@ def test_the_error_of_balanced_classes_is_the_mean_of_their_errors():
     assert found[BALANCED].error == found[BALANCED].kept["100"].risk == pytest.approx(0.25)
 
 
+def test_chows_rule_needs_no_logits():
+    """An image is kept where its largest probability is at least 1 − ρ; of new classes, every kept one is an error."""
+    parts = []
+    for count, new_class in ((60, None), (40, 4)):
+        labels = RANDOM.integers(4, size=count)
+        logits = RANDOM.normal(size=(count, 4)) + 2 * np.eye(4)[labels]
+        parts.append((logits, labels if new_class is None else np.full(count, new_class), new_class))
+    kept = [without_logits(Evidence(Prediction(u), y), {"own": u.max(axis=1)}, new_class) for u, y, new_class in parts]
+    found = measure(joined(kept), {}).classifier.chow_cost
+    for percent in (5, 20, 50):
+        costs = []
+        for logits, labels, _ in parts:
+            for row, label in zip(logits, labels, strict=True):
+                p = np.exp(row) / np.exp(row).sum()
+                costs.append(float(p.argmax() != label) if p.max() >= 1 - percent / 100 else percent / 100)
+        assert found[2 * percent] == pytest.approx(np.mean(costs))
+
+
+def test_chows_rule_keeps_shares_of_votes_at_its_threshold():
+    """Nine votes of ten are 1 − 10 %, which float32 would put below it."""
+    shares = np.array([[0.9, 0.1], [0.9, 0.1], [0.8, 0.2]])
+    votes = Evidence(Prediction(np.log(shares), probabilities=shares), np.array([0, 1, 0]))
+    found = measure(without_logits(votes, {"own": shares.max(axis=1)}), {}).classifier.chow_cost
+    assert found == measure(votes, {}).classifier.chow_cost
+    assert found[20] == pytest.approx((0 + 1 + 0.1) / 3)
+
+
 def test_groups_of_losses_have_no_classes():
     loss, confidence = RANDOM.random(40), RANDOM.random(40)
     evidence = Evidence(Prediction(np.zeros((40, 0))), np.zeros(0, np.int64), loss=loss)

@@ -80,21 +80,21 @@ def session(content: bytes) -> Any:
 def test_a_method_says_the_same_after_export(label: str, results: Path, images: Pixels, tmp_path: Path) -> None:
     found = exported(results, label, tmp_path / "selector")
     assert found.network.difference < 1e-12, "network and suite are the same operations in the same order"
-    assert found.graph.difference < 1e-6
+    assert found.graph.difference < 1e-5
     loaded = sb.Selector.load(tmp_path / "selector")
     finished, method = stored_run(results, label)
     expected = own_confidence(loaded.score, finished, method)
     classes, kept = loaded(images)
     confidence = loaded.confidence(images)
     assert classes.tolist() == finished.test.prediction.logits.argmax(1).tolist()
-    assert confidence == pytest.approx(expected, rel=1e-6, abs=1e-6 * np.abs(expected).max())
-    sure = np.abs(expected - loaded.threshold) > 1e-6 * np.abs(expected).max()
+    assert confidence == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    sure = np.abs(expected - loaded.threshold) > 1e-5 * np.abs(expected).max()
     assert kept[sure].tolist() == (expected >= loaded.threshold)[sure].tolist()
     runtime = session((tmp_path / "selector" / GRAPH).read_bytes())
     by_graph = runtime.run(["class", "confidence", "kept"], {"images": images})
     assert [each.dtype for each in by_graph] == [np.int64, np.float64, np.bool_]
     assert by_graph[0].tolist() == classes.tolist()
-    assert by_graph[1] == pytest.approx(expected, rel=1e-5, abs=1e-6 * np.abs(expected).max())
+    assert by_graph[1] == pytest.approx(expected, rel=0, abs=1e-5 * np.abs(expected).max())
     assert by_graph[2][sure].tolist() == kept[sure].tolist()
 
 

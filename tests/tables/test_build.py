@@ -12,6 +12,7 @@ import pytest
 
 from benchmark.base.errors import UserError
 from benchmark.base.files import BLANK, write_sealed
+from benchmark.library.selection import select
 from benchmark.measure.measures import ClassifierMeasures, Measures, ScoreMeasures
 from benchmark.store.manifest import Manifest, ManifestEntry
 from benchmark.store.measuring import made_by_now
@@ -19,7 +20,6 @@ from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record
 from benchmark.store.store import RECORD, Store, folder_of
 from benchmark.tables import render
-from benchmark.tables.build import select
 from benchmark.tables.columns import load_columns
 from benchmark.tables.costs import cost_tables
 from benchmark.tables.render import latex

@@ -248,6 +248,8 @@ def test_groups_and_the_worst_of_each_run(tmp_path: Path) -> None:
 def test_what_people_say_is_in_the_ordinary_tables(tmp_path: Path) -> None:
     store = store_of(tmp_path, "humans", lambda random: {"clean": part(random)})
     assert set(tables(store)) == {"risk", "measures"}
+    with pytest.raises(UserError, match="has no rows with names; expected a coverage, such as 90, got 'severity 2'"):
+        explain(SET, "ours", "severity 2", store)
 
 
 def test_ordinary_tables_say_which_images_they_are_about(shifted: Store, tmp_path: Path) -> None:

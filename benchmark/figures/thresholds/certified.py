@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.certify.runs import CertifiedColumn, CertifiedRun
-from benchmark.certify.shown import Certified
+from benchmark.certificates.runs import CertifiedColumn, CertifiedRun
+from benchmark.certificates.shown import Certified
 from benchmark.figures.risk_coverage import FAINT
 from benchmark.figures.style import DOUBLE, GREY, NotDrawn, draw_legend, draw_mean, line_look, new_figure, short_name
 from benchmark.measure.guarantees import certify

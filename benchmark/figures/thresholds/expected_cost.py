@@ -19,6 +19,10 @@ EVERY = slice(1, None)
 """The points that are drawn: to reject for nothing is no choice."""
 RATIO = 100 * COST_RATIOS[EVERY]
 """What a rejection costs at each point, in per cent of what an error costs."""
+CHOW = (
+    "Chow's rule keeps an image if its largest class probability is at least 1 minus the cost of a rejection: where "
+    "probabilities are true, no rule is better."
+)
 MARKS = 4
 """How many marks a line has in a panel."""
 DASHED: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
@@ -36,7 +40,7 @@ def draw(runs: Runs) -> Figure:
     looks = {column.name: solid(column, runs.manifest.reference, i, len(shown)) for i, column in enumerate(shown)}
     base = base_of(usable, runs.manifest) if runs.manifest.paired else ""
     panels = difference_panels(list(looks), best, chow, base)
-    figure = runs.new_figure(DOUBLE, 2.75, caption(runs, shown, len(usable), panels))
+    figure = runs.new_figure(DOUBLE, 2.75, caption(runs, shown, len(usable), panels, has_chow=bool(chow)))
     first, *others = np.ravel(figure.subplots(1, 1 + len(panels)))
     draw_costs(first, best, chow, looks)
     draw_oracle(first, runs.columns)
@@ -93,7 +97,8 @@ def draw_costs(axes: Axes, best: Mapping[str, BySeed], chow: Mapping[str, BySeed
         if name in chow:
             mean = np.mean(list(chow[name].values()), axis=0)
             axes.plot(RATIO, mean, color=look["color"], **DASHED)
-    axes.plot([], [], color=GREY, label="Chow's rule", **DASHED)
+    if chow:
+        axes.plot([], [], color=GREY, label="Chow's rule", **DASHED)
     axes.set(xlim=(0, RATIO[-1]), ylabel="mean cost (% of an error)")
     axes.set_ylim(bottom=0)
     name_ratio(axes)
@@ -120,15 +125,17 @@ def name_ratio(axes: Axes) -> None:
     axes.set_xlabel("cost of a rejection (% of an error)")
 
 
-def caption(runs: Runs, shown: Sequence[Column], usable: int, panels: Mapping[str, Mapping[str, Array]]) -> list[str]:
+def caption(
+    runs: Runs, shown: Sequence[Column], usable: int, panels: Mapping[str, Mapping[str, Array]], *, has_chow: bool
+) -> list[str]:
     """Return sentences that say what the lines are, and what is not shown."""
     more = usable - len(shown)
     unknown = [c.name for c in runs.judged if c not in shown and not c.parts and not best_costs(c)]
     far = [name for deltas in panels.values() for name in far_off(deltas, slice(None))]
     return [
         f"{runs.manifest.title}: {seeds_text(shown, '; band: smallest to largest')}.",
-        "Solid: by the threshold that is best for these test images. Chow's rule keeps an image if its largest class "
-        "probability is at least 1 minus the cost of a rejection: where probabilities are true, no rule is better.",
+        "Solid: by the threshold that is best for these test images.",
+        *([CHOW] if has_chow else []),
         *([f"{more} more columns are left out."] if more else []),
         *([f"Beyond the axis of a difference: {abbreviate(list(dict.fromkeys(far)))}."] if far else []),
         *([f"Without costs that this code has measured: {abbreviate(unknown)}."] if unknown else []),

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from benchmark.base.rows import choose_rows
 from benchmark.measure import metrics
 from benchmark.measure.evaluate import Ranking, predicted_classes
-from benchmark.measure.prediction import CONFIDENCE, Evidence, Floats, Prediction
+from benchmark.measure.prediction import CONFIDENCE, LARGEST_P, Evidence, Floats, Prediction, Stored
+from benchmark.measure.scores import softmax_response
 from benchmark.measure.sets.parts import CLEAN, PART, Kept, PartMeasures, SetMeasures
 
 Array = NDArray[np.float64]
@@ -65,15 +67,24 @@ def judged(evidence: Evidence, score: str) -> Judged:
 
 
 def without_logits(evidence: Evidence, confidences: Mapping[str, Array], new_class: int | None = None) -> Evidence:
-    """Return the classes and confidences of a prediction, which is all that the measures of a set read.
+    """Return classes and confidences of a prediction, and the largest probabilities: all that a set is measured by.
 
     `new_class` is the label that all images of a new class get.
     """
     predicted = None if evidence.loss is not None else smallest(predicted_classes(evidence))
     labels = smallest(evidence.labels if new_class is None else np.full(evidence.num_samples, new_class))
     aux: dict[str, Floats] = {f"{CONFIDENCE}{name}": np.asarray(each, np.float64) for name, each in confidences.items()}
+    if evidence.has_logits:
+        aux[LARGEST_P] = largest_probabilities(evidence.prediction)
     known = Prediction(np.zeros((evidence.num_samples, 0), np.float32), aux=aux)
     return Evidence(known, labels, evidence.posterior, evidence.ids, predicted=predicted, loss=evidence.loss)
+
+
+def largest_probabilities(prediction: Stored) -> Floats:
+    """Return max_j p_j of each image. Shares of votes stay as they are: 0.9 is not 0.9 in half the digits."""
+    if prediction.probabilities is not None:
+        return np.asarray(prediction.probabilities.max(axis=1))
+    return metrics.by_rows(lambda logits: expit(softmax_response(logits)), prediction.logits).astype(np.float32)
 
 
 def smallest(numbers: NDArray[Any]) -> NDArray[Any]:

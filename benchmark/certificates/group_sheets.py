@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmark.certify.groups import all_groups
-from benchmark.certify.shown import Certified, percent
+from benchmark.certificates.groups import all_groups
+from benchmark.certificates.shown import Certified, percent
 from benchmark.measure.sets.parts import Kept
 from benchmark.tables.columns import abbreviate
 from benchmark.tables.model import Sheet

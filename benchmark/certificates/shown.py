@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmark.certify.groups import CertifiedGroup
-from benchmark.certify.runs import CertifiedColumn, CertifiedRun, Wanted
+from benchmark.certificates.groups import CertifiedGroup
+from benchmark.certificates.runs import CertifiedColumn, CertifiedRun, Wanted
 from benchmark.measure.guarantees import Certificate, CoverageCertificate
 from benchmark.measure.sets.parts import Kept
 from benchmark.store.manifest import Manifest

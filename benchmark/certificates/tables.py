@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmark.certify.group_sheets import group_sheets
-from benchmark.certify.outlines import certified_outline, coverage_outline, shift_outline, tested_outline
-from benchmark.certify.runs import CertifiedRun
-from benchmark.certify.shown import Certified, percent
+from benchmark.certificates.group_sheets import group_sheets
+from benchmark.certificates.outlines import certified_outline, coverage_outline, shift_outline, tested_outline
+from benchmark.certificates.runs import CertifiedRun
+from benchmark.certificates.shown import Certified, percent
+from benchmark.measure.statistics import LEVEL
 from benchmark.tables.columns import Column
 from benchmark.tables.model import Sheet, Table
 from benchmark.tables.sets.outline import Outline, fill_outline, shown_columns, table_of
@@ -14,7 +15,8 @@ from benchmark.tables.statistics import corrected_sheet, pair_sheets
 
 BROKEN = (
     "Broken: runs in which more of the kept test images are wrong than was guaranteed. Test images are a sample as "
-    "well: where the true risk lies just below the bound, a run can look broken by chance."
+    "well: where the true risk lies just below the bound, a run can look broken by chance. Clearly: it has so many "
+    f"errors that chance makes them in fewer than {LEVEL:.0%} of test sets."
 )
 
 
@@ -37,19 +39,23 @@ class Tally(NamedTuple):
     """How many of the runs with a guarantee look broken."""
 
     broken: int = 0
+    clearly: int = 0
     n: int = 0
 
     def plus(self, other: "Tally") -> "Tally":
-        return Tally(self.broken + other.broken, self.n + other.n)
+        return Tally(*map(sum, zip(self, other, strict=True)))
 
     @property
     def text(self) -> str:
-        return f"{self.broken} of {self.n}" if self.n else "–"
+        clearly = f" ({self.clearly} clearly)" if self.clearly else ""
+        return f"{self.broken} of {self.n}{clearly}" if self.n else "–"
 
 
 def tally(runs: Sequence[CertifiedRun], risk: float) -> Tally:
     given = [run for run in runs if run.at_risk[risk].threshold is not None]
-    return Tally(sum(run.is_broken(risk) for run in given), len(given))
+    return Tally(
+        sum(run.is_broken(risk) for run in given), sum(run.is_clearly_broken(risk) for run in given), len(given)
+    )
 
 
 def violations_sheet(shown: Certified) -> Sheet:

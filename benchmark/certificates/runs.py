@@ -1,11 +1,12 @@
 """Certify the thresholds of finished runs, and look at what they do to test images."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.stats import binom
 
-from benchmark.certify.held_out import HeldOut, Source
+from benchmark.certificates.held_out import HeldOut, Source
 from benchmark.measure.catalogue import FinishedRun, Unavailable
 from benchmark.measure.guarantees import (
     FIXED_SEQUENCE,
@@ -17,10 +18,12 @@ from benchmark.measure.guarantees import (
 )
 from benchmark.measure.sets.formulas import Judged
 from benchmark.measure.sets.parts import Kept
-from benchmark.store.finished import Finished
+from benchmark.measure.statistics import LEVEL
 from benchmark.store.record import Record
-from benchmark.store.store import Store, folder_of
 from benchmark.tables.columns import Column
+
+OpenRun = Callable[[Record, Column], FinishedRun]
+"""Returns the stored predictions of a run of a column."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,14 @@ class CertifiedRun:
         found = self.realised(self.at_risk[risk].threshold).risk
         return found is not None and found > risk
 
+    def is_clearly_broken(self, risk: float) -> bool:
+        """Tell whether so many errors among the kept test images are improbable where the guarantee holds."""
+        found = self.realised(self.at_risk[risk].threshold)
+        kept = round(found.coverage * len(self.held_out.tested.loss))
+        if found.risk is None or not is_right_or_wrong(self.held_out.tested):
+            return False
+        return bool(binom.sf(round(found.risk * kept) - 1, kept, risk) < LEVEL)
+
 
 def kept_by(threshold: float | None, images: Judged) -> Kept:
     """Return the coverage and the risk of what a threshold keeps; None keeps nothing."""
@@ -78,22 +89,20 @@ class CertifiedColumn:
         return self.column.name
 
 
-def certify_columns(columns: Sequence[Column], task: str, store: Store, wanted: Wanted) -> Iterator[CertifiedColumn]:
+def certify_columns(columns: Sequence[Column], open_run: OpenRun, wanted: Wanted) -> Iterator[CertifiedColumn]:
     """Certify the runs of each column. One that cannot be certified says why."""
     for column in columns:
         runs, reasons = [], [column.reason]
         for record in column.records:
-            folder = folder_of(task, record.method, record.job, record.seed)
             try:
-                finished = Finished(folder, store, column.epoch, record.checksums)
-                runs.append(certify_run(record, finished, column.score, wanted))
+                runs.append(certify_run(record, open_run(record, column), column.score, wanted))
             except Unavailable as why:
                 reasons.append(str(why))
         yield CertifiedColumn(column, tuple(runs), "" if runs else next(filter(None, reversed(reasons)), ""))
 
 
 def certify_run(record: Record, run: FinishedRun, score: str, wanted: Wanted) -> CertifiedRun:
-    """Certify the thresholds of one run with a score. Raise Unavailable where that cannot be."""
+    """Certify the thresholds of one run with one score. Raise Unavailable where that cannot be."""
     held_out = wanted.source.of(record, run, score)
     images, delta = held_out.certifying, wanted.delta
     if wanted.bound == SGR and not is_right_or_wrong(images):

@@ -91,9 +91,8 @@ class Source:
             fitting = run.validation
         except Unavailable:
             fitting = None
-        origin = (
-            f"{share:.4g} of {counted(run.test.num_samples, 'test image')}, drawn by the seed; risks are of the rest"
-        )
+        images = counted(run.test.num_samples, "test image")
+        origin = f"{100 * share:.4g} % of {images}, drawn by the seed; the rest are tested"
         return judged(record, run, score, certifying, tested, fitting, origin)
 
 
@@ -133,6 +132,8 @@ def divided(images: Evidence, share: float, seed: int) -> tuple[Evidence, Eviden
     )
     taken = round(share * count)
     if not 0 < taken < count:
-        raise Unavailable(f"{share:.4g} of {counted(count, 'image')} leaves nothing to certify with, or to test")
+        raise Unavailable(
+            f"{100 * share:.4g} % of {counted(count, 'image')} leaves nothing to certify with, or to test"
+        )
     first, second = np.sort(order[:taken]), np.sort(order[taken:])
     return images.of(first), images.of(second)

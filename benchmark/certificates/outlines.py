@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmark.certify.notes import infeasible_notes, interval_notes, origin_notes, reason_notes
-from benchmark.certify.shown import Certified, Key, Read, key_of, percent
+from benchmark.certificates.notes import infeasible_notes, interval_notes, origin_notes, reason_notes
+from benchmark.certificates.shown import Certified, Key, Read, key_of, percent
 from benchmark.measure.sets.parts import Kept
 from benchmark.store.record import Record
 from benchmark.tables.model import Row, Value

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.certify.runs import CertifiedRun, kept_by
+from benchmark.certificates.runs import CertifiedRun, kept_by
 from benchmark.measure.catalogue import Unavailable
 from benchmark.measure.evaluate import predicted_classes
 from benchmark.measure.guarantees import Certificate, certify

@@ -1,7 +1,7 @@
 """Say below a table which images certified its thresholds, and where no threshold can be certified."""
 
 from benchmark.base.units import counted
-from benchmark.certify.shown import Certified, percent
+from benchmark.certificates.shown import Certified, percent
 from benchmark.measure.guarantees import needed_without_errors
 from benchmark.tables.columns import abbreviate
 
