@@ -144,7 +144,8 @@ def again(run: FoundRun, options: ExportOptions) -> str:
         [
             *program().split(),
             *("--datasets", options.task, "--methods", run.entry.label, "--reference", run.entry.label),
-            *("--seed-list", str(run.job.seed), "--keep-weights", "--keep-features"),
+            *("--seed-list", str(run.job.seed), "--keep-weights"),
+            *(["--keep-features"] if run.finished.test.prediction.features is not None else []),
             *repeated("--set", options.set),
             *repeated("--plugin", map(str, options.plugin)),
             *("--results", f"{options.results.rstrip('/')}-with-weights"),

@@ -63,7 +63,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task = str(folder / "short.toml")
     more = ("--seeds", 1, "-q", "--keep-weights", "--datasets")
     own = (folder / "own.toml", "--methods", "SR", "--plugin", folder / "own.py", "--results", folder / "own")
-    (folder / "own.toml").write_text(SHORT.replace('name = "small_cnn"\nwidths = [8, 16]\ndropout = 0.3', 'name = "flat"'))
+    (folder / "own.toml").write_text(
+        SHORT.replace('name = "small_cnn"\nwidths = [8, 16]\ndropout = 0.3', 'name = "flat"')
+    )
     assert run_here(*more, *own).returncode == 0
     doubled = (task, "--methods", "Doubled", "--reference", "Doubled", "--plugin", folder / "doubled.py")
     assert run_here(*more, *doubled, "--results", folder / "doubled").returncode == 0
