@@ -84,7 +84,7 @@ coverage = refusing(read_coverage)
 
 def percentage(limit: Within) -> Callable[[str], float]:
     """Return a type for argparse: a number in per cent, with or without its sign."""
-    return refusing(lambda text: float(read_number(text.strip().removesuffix("%"), float, limit)))
+    return refusing(lambda text: float(read_number(text.removesuffix("%"), float, limit)))
 
 
 def add_guarantee(parser: Arguments) -> None:
