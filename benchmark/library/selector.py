@@ -22,9 +22,11 @@ from benchmark.base.names import match_name
 from benchmark.base.units import counted, text_from_bytes
 from benchmark.certificates.held_out import View, confidence_by
 from benchmark.certificates.runs import CertifiedRun, certify_run
+from benchmark.config.task import DataConfig
 from benchmark.data.cache import Folders
+from benchmark.data.classes import new_numbers
 from benchmark.data.devices import device_kind, device_name, has_doubles
-from benchmark.data.evaluation.home import Home, class_folders
+from benchmark.data.evaluation.home import class_folders
 from benchmark.jobs.job import Job, Methods
 from benchmark.library.certify import wanted_of
 from benchmark.library.finished_run import FoundRun, find_run, refuse_lost_weights
@@ -173,7 +175,7 @@ def write_selector(
         guarantee_of(threshold),
         model.description,
         origin_of(run),
-        class_names(trained[0], folders),
+        class_names(run.job.task.data, folders, model.description.num_classes),
         {name: files.sha256_of(each) for name, each in binary.items()},
     )
     texts = {
@@ -237,11 +239,12 @@ def suite_answers(run: FoundRun, threshold: Threshold) -> Answers:
     return agreement.of_suite(test.prediction, confidence)
 
 
-def class_names(trained: Trained, folders: Folders) -> tuple[str, ...]:
-    """Return the names of the classes: those of their folders, or else their numbers."""
-    home = Home(trained.task.data, folders, build=False)
-    every = class_folders(home.data, folders) or [str(number) for number in range(home.all_classes)]
-    return tuple(every[number] for number in np.flatnonzero(home.numbers >= 0).tolist())
+def class_names(data: DataConfig, folders: Folders, trained: int) -> tuple[str, ...]:
+    """Return the names of the classes that are trained: those of their folders, or else their numbers."""
+    count = trained + len(data.leave_out)
+    every = class_folders(data, folders) or [str(number) for number in range(count)]
+    numbers = new_numbers(data, count) if data.leave_out else np.arange(count)
+    return tuple(every[number] for number in np.flatnonzero(numbers >= 0).tolist())
 
 
 def guarantee_of(threshold: Threshold) -> Guarantee:

@@ -1,6 +1,7 @@
 """Each method of the suite, exported and loaded again: torch and onnxruntime say what the suite has stored."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import benchmark as sb
 from benchmark.base.errors import UserError
 from benchmark.config.load import load_task
 from benchmark.data.dataset import load
+from benchmark.library.guarantee_options import ExportOptions
+from benchmark.library.selector import export_selector
 from benchmark.measure.catalogue import own_confidence
 from benchmark.measure.labels import name_at
 from benchmark.selector.files import GRAPH, SELECTOR, WEIGHTS
@@ -23,7 +26,7 @@ from benchmark.selector.graph import Graph
 from benchmark.store.finished import Finished
 from benchmark.store.store import Store, folder_of
 from methods import Registry
-from tests.conftest import NOWHERE
+from tests.conftest import NOWHERE, ROOT, run_here
 from tests.selector.runs import exported, refusal, train
 
 REGISTRY = Registry()
@@ -273,3 +276,45 @@ def test_the_caller_draws_the_same_random_numbers(selector: Path) -> None:
     torch.manual_seed(3)
     sb.Selector.load(selector)
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_floats_go_in_where_the_task_has_floats(tmp_path: Path) -> None:
+    task = tmp_path / "waves.toml"
+    task.write_text(
+        'extends = "gaussians"\ntitle = "waves"\nepochs = 1\nseeds = 1\n[data]\ntrain_images = 300\ntest_images = 80\n'
+    )
+    words = ("--datasets", task, "--methods", "SR", "--results", tmp_path / "r", "-q", "--keep-weights")
+    made = run_here(*words, "--reference", "SR")
+    assert made.returncode == 0, made.stderr
+    asked: dict[str, Any] = {"coverage": 50.0, "from_test": 50.0, "quiet": True}
+    to = tmp_path / "selector"
+    found = export_selector(ExportOptions(task=str(task), method="SR", to=to, results=str(tmp_path / "r"), **asked))
+    assert (found.network.num_images, found.graph.num_images) == (80, 80)
+    loaded = sb.Selector.load(to)
+    waves = np.random.default_rng(0).normal(size=(5, 1, 16, 16)).astype(np.float32)
+    by_graph = session((to / GRAPH).read_bytes()).run(["confidence"], {"images": waves})[0]
+    assert by_graph == pytest.approx(loaded.confidence(waves), abs=1e-5)
+    with pytest.raises(UserError, match="expected float32 images"):
+        loaded(waves.astype(np.float64))
+    ended = subprocess.run([sys.executable, str(to / "example.py")], capture_output=True, text=True)
+    assert (ended.returncode, len(ended.stdout.splitlines())) == (0, 4)
+
+
+def test_neither_methods_nor_data_are_needed(selector: Path, images: Pixels, tmp_path: Path) -> None:
+    """In a process of its own, in an empty folder, without pickle."""
+    np.save(tmp_path / "images.npy", images)
+    script = (
+        "import pickle, sys, numpy as np, benchmark as sb\n"
+        "def refuse(*_, **__): raise AssertionError('unpickled')\n"
+        "pickle.load = pickle.loads = pickle.Unpickler = refuse\n"
+        f"found = sb.Selector.load({str(selector)!r})(np.load('images.npy'))\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] in ('methods', 'onnx', 'onnxruntime')]\n"
+        "assert 'benchmark.library' not in sys.modules\n"
+        "print(*found.classes)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == [str(each) for each in sb.Selector.load(selector)(images).classes]
