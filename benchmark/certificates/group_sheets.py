@@ -53,8 +53,9 @@ def group_sheet(shown: Certified, risk: float) -> Sheet:
     return Sheet(
         f"certified-by-{shown.by}",
         f"A threshold for each {shown.by} on {shown.manifest.title}: of what is kept of each, at most {percent(risk)} "
-        f"% is wrong, for all {count} together with probability {shown.chance} (δ is shared equally). Means over runs, "
-        "in per cent. " + ("A class is the one that is predicted." if shown.by == "class" else ""),
+        f"% is wrong, for all {count} together with probability {shown.chance}: each has an equal share of the "
+        "chance to fail. Means over runs, in per cent. "
+        + ("A class is the one that is predicted." if shown.by == "class" else ""),
         ("method", shown.by, "held out", "certified coverage", "coverage of test images", "their risk"),
         tuple(rows),
         tuple(notes),

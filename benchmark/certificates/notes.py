@@ -36,9 +36,8 @@ def origin_notes(shown: Certified) -> list[str]:
 
 
 def infeasible_notes(shown: Certified) -> list[str]:
-    """Return at which risks no threshold can pass with these few images."""
+    """Return at which risks no threshold passes, and whether more images could change that."""
     notes = []
-    more = "" if shown.wanted.source.from_test else "; --from-test 50% or a larger data.val brings more"
     for risk in shown.wanted.risks:
         names, most = [], 0
         for column in shown.columns:
@@ -46,10 +45,17 @@ def infeasible_notes(shown: Certified) -> list[str]:
             names += [f"{column.name} {len(lost)} of {len(column.runs)}"] if lost else []
             most = max([most, *(run.at_risk[risk].num_images for run in lost)])
         if names:
-            needed = needed_without_errors(risk, shown.wanted.delta)
-            why = f"it takes {needed:,} kept images without an error at least, and {most:,} are held out"
-            notes.append(f"No threshold passes at {percent(risk)} %: {abbreviate(names)} runs; {why}{more}.")
+            why = lack_of_images(needed_without_errors(risk, shown.wanted.delta), most, shown)
+            notes.append(f"No threshold passes at {percent(risk)} %: {abbreviate(names)} runs; {why}.")
     return notes
+
+
+def lack_of_images(needed: int, held_out: int, shown: Certified) -> str:
+    """Return why no threshold passes: too few images, or too many errors among those of which a run is most sure."""
+    if held_out >= needed:
+        return "too many of their most confident images are errors"
+    more = "" if shown.wanted.source.from_test else "; --from-test 50% or a larger data.val brings more"
+    return f"it takes {needed:,} kept images without an error at least, and {held_out:,} are held out{more}"
 
 
 def reason_notes(shown: Certified) -> list[str]:

@@ -72,7 +72,7 @@ def violations_sheet(shown: Certified) -> Sheet:
     return Sheet(
         "certified-broken",
         f"Guarantees that look broken on {shown.manifest.title}, of those that were given: a share of "
-        f"{percent(shown.wanted.delta)} % may be (δ). {BROKEN}",
+        f"{percent(shown.wanted.delta)} % may be. {BROKEN}",
         ("method \\ risk at most (%)", *(percent(risk) for risk in shown.wanted.risks)),
         tuple(rows),
         notes=("Runs of one seed share their held-out images, so methods are broken together more often than alone.",),

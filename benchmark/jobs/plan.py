@@ -223,9 +223,10 @@ class Planner:
             raise unknown_name(warmup, self.methods.names(), f"warm-up method of {label}:")
         epochs, most = int(config.warmup_epochs), self.task.epochs
         if not 0 <= epochs < most:
+            name = label.removesuffix(self.task.suffix)
             raise UserError(
-                f"{self.task.name}: method.{label}: warmup_epochs = {epochs} must be at least 0 and below epochs = "
-                f"{most}; set both, e.g. --set method.{label}.warmup_epochs=0"
+                f"{self.task.name}: method.{name}: warmup_epochs = {epochs} must be at least 0 and below epochs = "
+                f"{most}; set both, e.g. --set method.{name}.warmup_epochs=0"
             )
         return epochs
 

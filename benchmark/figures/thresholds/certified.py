@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmark.base.units import counted
 from benchmark.certificates.runs import CertifiedColumn, CertifiedRun
 from benchmark.certificates.shown import Certified
 from benchmark.figures.risk_coverage import FAINT
@@ -92,6 +93,6 @@ def caption(shown: Certified, chosen: Sequence[CertifiedColumn], usable: int) ->
         f"Solid: certified by held-out images, at each risk by itself, with probability {shown.chance} "
         f"({shown.wanted.bound}). Dashed: the largest coverage with that risk on the test images, which guarantees "
         "nothing.",
-        *([f"{usable - len(chosen)} more columns are left out."] if usable > len(chosen) else []),
+        *([f"{counted(more, 'more column')} left out."] if (more := usable - len(chosen)) else []),
         *([f"Not certified: {abbreviate(lost)}."] if lost else []),
     ]
