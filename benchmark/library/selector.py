@@ -55,6 +55,8 @@ from benchmark.train.run_job import prepare_device
 
 ENOUGH_IMAGES = 1000
 """To see how much single precision rounds away."""
+Batches = Callable[[str], Iterator[Tensor]]
+"""Yields the test images; the text says for what."""
 
 
 @dataclass(frozen=True)
@@ -154,17 +156,14 @@ def write_selector(
 
     suite = suite_answers(run, threshold)
     ours = agreement.of_model(model.to(device), batches("network"))
-    network = compare(ours, suite, threshold.value, Room.beside(suite))
+    network = agreed(ours, suite, threshold.value, model, batches)
     tell(f"{run.name}: network and suite: {network}")
     model = model.cpu()
     if device.type != "cpu":
         ours = agreement.of_model(model, batches("network on the CPU"))
     graph = graph_bytes(model, threshold.value)
     found = agreement.of_graph(Graph(graph, run.job.task.threads), batches("ONNX"))
-    try:
-        same = compare(found, ours, threshold.value, Room.beside(ours))
-    except Disagreement:
-        same = compare(found, ours, threshold.value, rounding_of(model, batches("network in double precision")))
+    same = agreed(found, ours, threshold.value, model, batches)
     tell(f"{run.name}: ONNX and network: {same}")
 
     binary = {files.WEIGHTS: weights, files.GRAPH: graph}
@@ -187,13 +186,22 @@ def write_selector(
     return Exported(options.to, network, same, sum(map(len, (texts | binary).values())))
 
 
+def agreed(ours: Answers, theirs: Answers, threshold: float, model: SelectiveModel, batches: Batches) -> Agreement:
+    """Return how far two ways agree that both compute a model in single precision, each in its own order."""
+    try:
+        return compare(ours, theirs, threshold, Room.beside(theirs))
+    except Disagreement:
+        return compare(ours, theirs, threshold, rounding_of(model, batches("network in double precision")))
+
+
 def rounding_of(model: SelectiveModel, batches: Iterator[Tensor]) -> Room:
     """Return what single precision rounds away, as far as some of the images show it."""
-    taken, double = [], copy.deepcopy(model).double()
+    taken: list[Tensor] = []
     for images in batches:
         taken.append(images)
         if sum(map(len, taken)) >= ENOUGH_IMAGES:
             break
+    double = copy.deepcopy(model).double()
     return Room.rounded(agreement.of_model(model, taken), agreement.of_model(double, taken))
 
 

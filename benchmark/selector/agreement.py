@@ -139,7 +139,7 @@ def of_model(model: SelectiveModel, batches: Iterable[Tensor]) -> Answers:
     parts = []
     with torch.no_grad():
         for images in batches:
-            reading = model.read(images)
+            reading = model.read(images.to(model.mean.device))
             found = (reading.logits.argmax(1), model.score(reading), reading.logits)
             parts.append(Answers("", *(each.cpu().numpy() for each in found)))
     return joined("the exported network", parts)
