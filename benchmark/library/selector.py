@@ -4,7 +4,7 @@ import copy
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -19,29 +19,27 @@ from benchmark.base.children import safe_path
 from benchmark.base.errors import UserError
 from benchmark.base.files import say
 from benchmark.base.names import match_name
-from benchmark.base.units import counted, text_from_bytes
+from benchmark.base.units import text_from_bytes
 from benchmark.certificates.held_out import View, confidence_by
-from benchmark.certificates.runs import CertifiedRun, certify_run
 from benchmark.config.task import DataConfig
 from benchmark.data.cache import Folders
 from benchmark.data.classes import new_numbers
 from benchmark.data.devices import device_kind, device_name, has_doubles
 from benchmark.data.evaluation.home import class_folders
 from benchmark.jobs.job import Job, Methods
-from benchmark.library.certify import wanted_of
 from benchmark.library.finished_run import FoundRun, find_run, refuse_lost_weights
 from benchmark.library.guarantee_options import ExportOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.settings import folders_of
+from benchmark.library.threshold import Threshold, certified_threshold, guarantee_of, tested
 from benchmark.measure.catalogue import Unavailable, any_run_scores
-from benchmark.measure.guarantees import Certificate, CoverageCertificate
 from benchmark.selector import agreement, files
 from benchmark.selector.agreement import Agreement, Answers, Disagreement, Room, compare
 from benchmark.selector.assemble import Trained, assembled, why_not_exported
-from benchmark.selector.card import Tested, card
+from benchmark.selector.card import card
 from benchmark.selector.example import example_program
 from benchmark.selector.extra import PACKAGES, check_packages
-from benchmark.selector.files import Content, Guarantee, Realised
+from benchmark.selector.files import Content
 from benchmark.selector.graph import Graph, graph_bytes
 from benchmark.selector.model import SelectiveModel
 from benchmark.selector.scores import check_exportable
@@ -105,42 +103,6 @@ def match_own_score(wanted: str | None, run: FoundRun) -> str:
     """Return the score that is meant, or the one that is published with the method."""
     own = list(run.record.measures.scores)
     return own[0] if wanted is None else match_name(wanted, [*own, *any_run_scores()], "score")
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """A threshold that was certified for a run."""
-
-    value: float
-    certificate: Certificate | CoverageCertificate
-    run: CertifiedRun
-
-
-def certified_threshold(run: FoundRun, score: str, options: ExportOptions) -> Threshold:
-    """Return the threshold that keeps to what was asked for. Raise UserError where none does."""
-    risks, coverages = ([] if each is None else [each] for each in (options.risk, options.coverage))
-    try:
-        certified = certify_run(run.record, run.finished, score, wanted_of(options, risks, coverages))
-    except Unavailable as why:
-        raise UserError(f"{run.name}, {score}: no threshold can be certified: {why}") from None
-    found: list[Certificate | CoverageCertificate] = [*certified.at_risk.values(), *certified.at_coverage.values()]
-    (certificate,) = found
-    if certificate.threshold is None or not np.isfinite(certificate.threshold):
-        raise UserError(f"{run.name}, {score}: {why_no_threshold(certificate)}")
-    return Threshold(certificate.threshold, certificate, certified)
-
-
-def why_no_threshold(certificate: Certificate | CoverageCertificate) -> str:
-    """Return why there is no threshold, and what it would take."""
-    images = counted(certificate.num_images, "held-out image")
-    if isinstance(certificate, CoverageCertificate):
-        return f"of {images}, a coverage of {100 * certificate.coverage:g} % keeps everything; ask for less"
-    return (
-        f"no threshold keeps the risk at {100 * certificate.risk:g} % with probability "
-        f"{100 * certificate.confidence:.6g} % by {images}: it takes at least {certificate.needed:,} that are kept "
-        "without an error; allow a larger --risk or a lower --confidence, or hold out more images "
-        "(data.val, --from-test)"
-    )
 
 
 def write_selector(
@@ -255,23 +217,6 @@ def class_names(data: DataConfig, folders: Folders, trained: int) -> tuple[str, 
     return tuple(every[number] for number in np.flatnonzero(numbers >= 0).tolist())
 
 
-def guarantee_of(threshold: Threshold) -> Guarantee:
-    """Return what is promised of a threshold."""
-    each, held_out = threshold.certificate, threshold.run.held_out
-    kept = threshold.run.realised(threshold.value)
-    guarantee = Guarantee(
-        threshold.value,
-        round(1 - each.confidence, 12),
-        each.num_images,
-        each.bound if isinstance(each, Certificate) else "order statistic",
-        held_out=held_out.origin,
-        realised=Realised(len(held_out.tested.loss), kept.coverage, kept.risk),
-    )
-    if isinstance(each, CoverageCertificate):
-        return replace(guarantee, coverage=each.coverage, low=each.low, high=each.high)
-    return replace(guarantee, risk=each.risk, certified_coverage=each.coverage)
-
-
 def origin_of(run: FoundRun) -> dict[str, Any]:
     """Return where a selector comes from: what trained it, on which data, by which code."""
     record = run.record
@@ -290,10 +235,3 @@ def origin_of(run: FoundRun) -> dict[str, Any]:
         "exported_by": commit(),
         "python": platform.python_version(),
     }
-
-
-def tested(threshold: Threshold) -> Tested:
-    """Return what the threshold does to the images that are tested."""
-    held_out = threshold.run.held_out
-    kept = held_out.tested.confidence >= threshold.value
-    return Tested(held_out.tested_images.labels, held_out.tested.loss > 0, kept)
