@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from benchmark.base.errors import UserError
-from benchmark.base.units import counted
 from benchmark.measure import catalogue, fitted, scores
 from benchmark.measure.catalogue import FinishedRun
 from benchmark.selector import formulas
@@ -164,7 +163,3 @@ class Score(nn.Module):
             *(reading.part(name) for name in formula.reads), **dict(self.named_buffers()), **self.settings
         )
         return confidence
-
-    def extra_repr(self) -> str:
-        """Return its name and what it has been given."""
-        return f"{self.name}, {counted(len(dict(self.named_buffers())), 'fitted tensor')}"
