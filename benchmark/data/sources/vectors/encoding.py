@@ -76,7 +76,8 @@ class Encoding:
         for start in range(0, len(values), step):
             block = values[start : start + step]
             missing = np.isnan(block)
-            wrong = (missing & (self.medians is None)) | (np.abs(block) > LARGEST)
+            with np.errstate(over="ignore"):
+                wrong = ~np.isfinite(block.astype(np.float32)) & ~(missing & (self.medians is not None))
             if wrong.any():
                 row, column = np.argwhere(wrong)[0].tolist()
                 refuse(part, part.names[column], start + row, block[row, column].item())

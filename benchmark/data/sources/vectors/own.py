@@ -51,6 +51,7 @@ def load_as_of(stamps: Stamps, config: DataConfig) -> Loaded:
     """Load once for each state of the files, as facts are asked for several times."""
     parts = read_parts(config)
     check_parts(parts, config)
+    parts = {name: in_order(part, next(iter(parts.values())).names) for name, part in parts.items()}
     classes = class_values(parts, config)
     numbered = {name: Images.of(part.values, np.searchsorted(classes, part.labels)) for name, part in parts.items()}
     split = split_off_test(numbered[WHOLE], config) if WHOLE in parts else loaded_of(numbered)
@@ -96,6 +97,13 @@ def check_same_columns(first: Part, other: Part) -> None:
     for name in ours:
         if (name in first.texts) != (name in other.texts):
             raise UserError(f"{other.where}: {quoted(name)} is text in one file and numbers in the other")
+
+
+def in_order(part: Part, names: Sequence[str]) -> Part:
+    """Return a part with its columns of numbers in the order of the first one."""
+    if list(part.names) == list(names):
+        return part
+    return replace(part, values=part.values[:, [part.names.index(name) for name in names]], names=names)
 
 
 def class_values(parts: Parts, config: DataConfig) -> NDArray[Any]:
