@@ -20,7 +20,7 @@ from benchmark.config.task import DataConfig
 from benchmark.data.images import Facts, Images, Loaded
 from benchmark.data.sources.arrays import array_files
 from benchmark.data.sources.folder import split_off_test
-from benchmark.data.sources.vectors.columns import COUNTED, as_pictures, quoted
+from benchmark.data.sources.vectors.columns import as_pictures, label_kind, quoted
 from benchmark.data.sources.vectors.encoding import Encoding
 from benchmark.data.sources.vectors.parts import WHOLE, Part, Parts, data_files, read_parts
 
@@ -83,8 +83,6 @@ def check_parts(parts: Parts, config: DataConfig) -> None:
         raise UserError(f"data.test_share means nothing where '{config.path}' has a test split; remove it")
     first = next(iter(parts.values()))
     for part in parts.values():
-        if not len(part.labels):
-            raise UserError(f"{part.where} has no rows")
         check_same_columns(first, part)
 
 
@@ -108,7 +106,7 @@ def in_order(part: Part, names: Sequence[str]) -> Part:
 
 def class_values(parts: Parts, config: DataConfig) -> NDArray[Any]:
     """Return the classes of all splits in sorted order: their places are their numbers."""
-    kinds = {check_kind(part) for part in parts.values()}
+    kinds = {label_kind(part.labels, part.where) for part in parts.values()}
     if len(kinds) > 1:
         raise UserError(f"'{config.path}': the labels of one split are numbers, and those of another are text")
     classes = np.unique(np.concatenate([part.labels for part in parts.values()]))
@@ -116,17 +114,6 @@ def class_values(parts: Parts, config: DataConfig) -> NDArray[Any]:
         expected = config.classes or "2 or more"
         raise UserError(f"'{config.path}' has {counted(len(classes), 'class', 'classes')}, expected {expected}")
     return classes
-
-
-def check_kind(part: Part) -> str:
-    """Return whether labels are numbers or text. Refuse all other kinds."""
-    kind = part.labels.dtype.kind
-    if kind not in "biuU":
-        found = shown(part.labels[0].item()) if kind == "f" else part.labels.dtype
-        raise UserError(
-            f"{part.where}: labels must be classes, as whole numbers or text, got {found} in row 0; {COUNTED}"
-        )
-    return "text" if kind == "U" else "numbers"
 
 
 def check_trained(train: Images, classes: NDArray[Any], config: DataConfig) -> None:

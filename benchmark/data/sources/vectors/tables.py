@@ -14,7 +14,7 @@ from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
 from benchmark.base.rows import read_frame, table_suffix
 from benchmark.config.task import DataConfig
-from benchmark.data.sources.vectors.columns import COUNTED
+from benchmark.data.sources.vectors.columns import COUNTED, label_kind
 from benchmark.data.sources.vectors.parts import Part
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def read_table(path: Path, config: DataConfig) -> Part:
     where, known = f"'{path}'", list(frame.columns)
     if config.labels not in known:
         raise unknown_name(config.labels, known, f"label column (data.labels) of {where}:")
+    labels = label_column(frame[config.labels], config.labels, where)
+    label_kind(labels, where)
     used = used_columns(config, known, where)
     categories = set(category_columns(config, used))
     for pattern in config.one_hot:
@@ -45,7 +47,7 @@ def read_table(path: Path, config: DataConfig) -> Part:
     columns = [number_column(frame[name], name, where) for name in numbers]
     values = np.column_stack(columns) if columns else np.empty((len(frame), 0), np.float32)
     texts = {name: text_column(frame[name]) for name in used if name in categories}
-    return Part(values, label_column(frame[config.labels], config.labels, where), where, numbers, texts)
+    return Part(values, labels, where, numbers, texts)
 
 
 def check_heading(frame: "DataFrame", path: Path) -> None:
