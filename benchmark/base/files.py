@@ -8,7 +8,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,21 +37,36 @@ class Damaged(Exception):
     """A file is not what was written; the text says how one can tell."""
 
 
-def write_atomically(path: Path, content: bytes | memoryview) -> None:
-    """Write a file so that a reader, also after a crash at any instant, sees the old or the new one, never a part."""
+def write_atomically(path: Path, content: bytes | memoryview, *, lasting: bool = True) -> None:
+    """Write a file so that a reader, also after a crash at any instant, sees the old or the new one, never a part.
+
+    A file that is not `lasting` yet may be lost in a power cut, until `make_lasting` is called.
+    """
     temporary = path.with_name(f".{path.name}.{HOST}-{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         temporary.replace(path)
-        sync_folder(path.parent)
+        if lasting:
+            sync(path.parent)
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def make_lasting(folder: Path, names: Iterable[str]) -> None:
+    """Make sure that files of a folder, and their names in it, survive a power cut. What is elsewhere is left out."""
+    there = [path for path in (folder / name for name in names) if path.exists()]
+    for path in (*there, folder) if there else ():
+        try:
+            sync(path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write_if_changed(path: Path, content: bytes) -> None:
@@ -77,13 +92,13 @@ def check_folder(folder: Path, kind: str, option: str) -> None:
             probe.unlink()
 
 
-def sync_folder(path: Path) -> None:
-    """Make sure that a rename in a folder survives a power cut."""
-    folder = os.open(path, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make sure that the content of a file, or the names in a folder, survive a power cut."""
+    opened = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def remove_leftovers(root: Path) -> None:
