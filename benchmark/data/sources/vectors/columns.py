@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[Any]
 """(N, D)."""
+COUNTED = "rows count from 0"
 
 
 def as_pictures(values: Matrix) -> NDArray[Any]:
     """Return vectors as images of D channels of one pixel: half-precision floats as they are, others in single."""
     kept = np.float16 if values.dtype == np.float16 else np.float32
-    with np.errstate(over="ignore"):  # what becomes infinite is refused by its row and column
-        return values.astype(kept, copy=False)[:, :, None, None]
+    return values.astype(kept, copy=False)[:, :, None, None]
 
 
-def constant_columns(values: Matrix) -> NDArray[np.bool_]:
-    """Tell which columns have one value alone."""
-    return np.asarray(values.max(axis=0) == values.min(axis=0))
+def quoted(name: str) -> str:
+    """Return the name of a column in quotes; columns of arrays have numbers alone."""
+    return name if name.startswith("column ") else f"column '{name}'"
