@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ HOST = re.sub(r"[^\w.]", "_", socket.gethostname())
 ABANDONED_SECONDS = 24 * 3600.0
 BLANK = "0" * 64
 SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
+AT_ONCE = 8
+"""How many files wait for the disk together."""
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -62,11 +65,9 @@ def write_atomically(path: Path, content: bytes | memoryview, *, lasting: bool =
 def make_lasting(folder: Path, names: Iterable[str]) -> None:
     """Make sure that files of a folder, and their names in it, survive a power cut. What is elsewhere is left out."""
     there = [path for path in (folder / name for name in names) if path.exists()]
-    for path in (*there, folder) if there else ():
-        try:
-            sync(path)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from None
+    if there:
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # a disk serves those that wait together at once
+            list(pool.map(sync, (*there, folder)))
 
 
 def write_if_changed(path: Path, content: bytes) -> None:
@@ -97,6 +98,8 @@ def sync(path: Path) -> None:
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(opened)
 
