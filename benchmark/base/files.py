@@ -8,7 +8,8 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ HOST = re.sub(r"[^\w.]", "_", socket.gethostname())
 ABANDONED_SECONDS = 24 * 3600.0
 BLANK = "0" * 64
 SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
+AT_ONCE = 8
+"""How many files wait for the disk together."""
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -37,21 +40,34 @@ class Damaged(Exception):
     """A file is not what was written; the text says how one can tell."""
 
 
-def write_atomically(path: Path, content: bytes | memoryview) -> None:
-    """Write a file so that a reader, also after a crash at any instant, sees the old or the new one, never a part."""
+def write_atomically(path: Path, content: bytes | memoryview, *, lasting: bool = True) -> None:
+    """Write a file so that a reader, also after a crash at any instant, sees the old or the new one, never a part.
+
+    A file that is not `lasting` yet may be lost in a power cut, until `make_lasting` is called.
+    """
     temporary = path.with_name(f".{path.name}.{HOST}-{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         temporary.replace(path)
-        sync_folder(path.parent)
+        if lasting:
+            sync(path.parent)
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def make_lasting(folder: Path, names: Iterable[str]) -> None:
+    """Make sure that files of a folder, and their names in it, survive a power cut. What is elsewhere is left out."""
+    there = [path for path in (folder / name for name in names) if path.exists()]
+    if there:
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # a disk serves those that wait together at once
+            list(pool.map(sync, (*there, folder)))
 
 
 def write_if_changed(path: Path, content: bytes) -> None:
@@ -77,13 +93,15 @@ def check_folder(folder: Path, kind: str, option: str) -> None:
             probe.unlink()
 
 
-def sync_folder(path: Path) -> None:
-    """Make sure that a rename in a folder survives a power cut."""
-    folder = os.open(path, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make sure that the content of a file, or the names in a folder, survive a power cut."""
+    opened = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(opened)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def remove_leftovers(root: Path) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from benchmark.base.errors import MissingData, UserError
-from benchmark.base.files import read_json, remove_leftovers, say, sync_folder, write_atomically, write_json
+from benchmark.base.files import read_json, remove_leftovers, say, sync, write_atomically, write_json
 from benchmark.base.prefetch import ahead, cores, processes
 from benchmark.base.program import program
 from benchmark.base.units import counted, text_from_bytes
@@ -277,7 +277,7 @@ class Builder:
         for name in (JOURNAL, ORIGIN):
             (self.partial / name).unlink()
         self.partial.rename(self.folder)
-        sync_folder(self.folder.parent)
+        sync(self.folder.parent)
 
 
 def read_journal(path: Path) -> Journal:

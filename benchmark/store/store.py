@@ -15,6 +15,7 @@ from benchmark.base.files import (
     Damaged,
     check_folder,
     claimed,
+    make_lasting,
     read_if_there,
     read_sealed,
     remove_leftovers,
@@ -177,7 +178,11 @@ class Store:
         return [path.parent.relative_to(self.root) for path in sorted(self.root.glob(f"{task}/*/*/*/{RECORD}"))]
 
     def write_record(self, folder: Path, record: Record) -> None:
-        """Write a record with its seal in the provenance: the rest is equal wherever and whenever it was made."""
+        """Write a record with its seal in the provenance: the rest is equal wherever and whenever it was made.
+
+        The files that it has checksums of survive a power cut before it does.
+        """
+        self.make_lasting(folder, record.checksums or ())
         plain = plain_record(record)
         provenance = {**plain["provenance"], "seal": BLANK}
         write_sealed(self.root / folder / RECORD, {**plain, "provenance": provenance}, folder.as_posix())
@@ -190,9 +195,14 @@ class Store:
         """Write the last layer of a network, and return the SHA-256 of the file."""
         return self.write_checked(folder, CLASSIFIER, packed_classifier(classifier))
 
-    def write_checked(self, folder: Path, name: str, content: memoryview) -> str:
-        write_atomically(self.root / folder / name, content)
+    def write_checked(self, folder: Path, name: str, content: bytes | memoryview) -> str:
+        """Write a file and return its SHA-256. It can be lost in a power cut, as long as nothing tells of it yet."""
+        write_atomically(self.root / folder / name, content, lasting=False)
         return hashlib.sha256(content).hexdigest()
+
+    def make_lasting(self, folder: Path, names: Iterable[str]) -> None:
+        """Make sure that files survive a power cut: for whoever writes their checksums into another one."""
+        make_lasting(self.root / folder, names)
 
     def read_prediction(self, folder: Path, name: str = PREDICTION, sha256: str | None = None) -> Evidence:
         """Return a prediction. Raise Damaged where its checksum is not this one, by default that of the record."""
@@ -227,9 +237,7 @@ class Store:
         writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: f"{value:.9g}" for key, value in row.items()} for row in rows)
-        content = text.getvalue().encode()
-        write_atomically(self.root / folder / HISTORY, content)
-        return hashlib.sha256(content).hexdigest()
+        return self.write_checked(folder, HISTORY, text.getvalue().encode())
 
     def write_checkpoint(self, folder: Path, payload: bytes, name: str = CHECKPOINT) -> None:
         """Write a checkpoint and keep the one before it, in case of damage. torch.load ignores the seal at the end."""

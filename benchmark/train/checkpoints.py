@@ -175,6 +175,7 @@ class Checkpoints:
         if self.trainer.ranks.is_first:
             buffer, accounts = io.BytesIO(), self.accounting.for_checkpoint()
             torch.save({**state_to_plain(state), **accounts, "checksums": self.outputs.checksums}, buffer)
+            self.store.make_lasting(self.folder, self.outputs.checksums)
             self.store.write_checkpoint(folder, buffer.getvalue(), name)
 
 

@@ -69,8 +69,12 @@ def new_models(devices: Iterable[str], store: Store) -> list[str]:
 
 def provenance() -> Provenance:
     """Return what is the same for all results of this process."""
-    libraries = {name: version(name) for name in LIBRARIES}
-    return Provenance(commit(), platform.python_version(), platform.platform(), libraries)
+    return Provenance(commit(), platform.python_version(), platform.platform(), dict(libraries()))
+
+
+@lru_cache(maxsize=1)  # each is looked up in files of the installation
+def libraries() -> dict[str, str]:
+    return {name: version(name) for name in LIBRARIES}
 
 
 def process_age() -> float:

@@ -40,5 +40,6 @@ class PartFiles:
 
     def write(self, name: str, evidence: Evidence) -> Evidence:
         self.checksums[name] = self.store.write_prediction(self.folder, name, evidence)
+        self.store.make_lasting(self.folder, [name])
         self.store.replace_json(self.folder / PARTS, {"parts": self.checksums})
         return evidence
