@@ -131,6 +131,8 @@ def network(recipe: Recipe) -> str:
     """Return the name of the network, and its settings that are not the default ones."""
     used, default = recipe.network, NetworkConfig(recipe.network.name)
     own = {name: value for name, value in vars(used).items() if value != getattr(default, name)}
+    if sha256 := own.pop("weights_sha256", ""):
+        own["pretrained"] = sha256[:8]
     settings = ", ".join(f"{name} {'-'.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in own.items())
     return f"{used.name} ({settings})" if settings else used.name
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, normalize
+from torch.nn.functional import interpolate, linear, normalize
 
 from benchmark.base import added
 from benchmark.base.errors import UserError, brief
 from benchmark.base.names import unknown_name
 from benchmark.base.units import counted
 from benchmark.config.training import NetworkConfig
+from benchmark.train.pretrained.weights import load_weights
 
 
 class Network(nn.Module):
@@ -25,6 +26,10 @@ class Network(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.head = head
         self.extra: nn.Linear | None = None
+        self.head_name = ""
+        """What the head is called in files of weights."""
+        self.input_size = 0
+        """The side that images are resized to; 0: as they are."""
         self.memory_format = torch.contiguous_format
         self.inner_dtype: torch.dtype | None = None
         self.register_load_state_dict_post_hook(forget_counts)  # type: ignore[no-untyped-call]
@@ -67,7 +72,7 @@ class Network(nn.Module):
 
         The body computes in half precision, if so set; the last layer never does: rounded logits would tie.
         """
-        images = images.contiguous(memory_format=self.memory_format)
+        images = resized(images, self.input_size).contiguous(memory_format=self.memory_format)
         with torch.autocast(images.device.type, self.inner_dtype) if self.inner_dtype else nullcontext():
             features = self.body(images)
         if self.inner_dtype:
@@ -77,6 +82,13 @@ class Network(nn.Module):
         if self.extra is not None:
             logits = torch.cat([logits, self.extra(hidden)], dim=1)
         return logits, features, hidden
+
+
+def resized(images: Tensor, side: int) -> Tensor:
+    """Return images at another size, by linear interpolation with antialiasing; at 0 as they are."""
+    if side in (0, images.shape[-1]):
+        return images
+    return interpolate(images, size=(side, side), mode="bilinear", antialias=True)
 
 
 class CosineClassifier(nn.Linear):
@@ -178,10 +190,11 @@ def small_cnn(config: NetworkConfig, num_classes: int, shape: tuple[int, int, in
     return Network(body, nn.Linear(features, num_classes), config.dropout)
 
 
-def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
+def torchvision_network(config: NetworkConfig, num_classes: int, channels: int) -> Network:
     """Build torchvision's network with its initialisation; the feature is the input of its last linear layer."""
     import torchvision
 
+    name = config.name.partition(":")[2]
     if channels != 3:
         raise UserError(f"network torchvision:{name} needs colour images, got {counted(channels, 'channel')}")
     if name not in torchvision.models.list_models(module=torchvision.models):
@@ -192,32 +205,42 @@ def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
         raise UserError(f"network torchvision:{name} has no single linear classifier; choose another")
     path, head = linear[-1]
     body.set_submodule(path, nn.Identity())
-    return Network(body, head)
+    network = Network(body, head)
+    network.head_name = path
+    return network
 
 
-def timm_network(name: str, num_classes: int, channels: int) -> Network:
+def timm_network(config: NetworkConfig, num_classes: int, channels: int) -> Network:
     """Build timm's network with its initialisation; the feature is its pooled pre-logits."""
     import timm
 
+    name = config.name.partition(":")[2]
     base, _, tag = name.partition(".")
-    if tag and timm.is_model(base):
+    if tag and timm.is_model(base) and not config.weights:
         raise UserError(
-            f"network timm:{name}: '.{tag}' names pretrained weights, which cannot be loaded yet; timm:{base} trains "
-            "the same network from scratch"
+            f"network timm:{name}: '.{tag}' names pretrained weights; load them with network.weights = \"default\", or "
+            f"train the same network from scratch as timm:{base}"
         )
-    if not timm.is_model(name):
+    if not timm.is_model(base):
         raise unknown_name(name, timm.list_models(), "timm network")
+    if tag and timm.get_pretrained_cfg(name) is None:
+        raise unknown_name(name, timm.list_pretrained(f"{base}.*"), "pretrained timm network")
     body: Any = timm.create_model(name, num_classes=num_classes, in_chans=channels)
     head = body.get_classifier()
     if not isinstance(head, nn.Linear):
         raise UserError(f"network timm:{name} has no single linear classifier; choose another")
+    path = next(path for path, layer in body.named_modules() if layer is head)
     body.reset_classifier(0)
-    return Network(body, head)
+    network = Network(body, head)
+    network.head_name = path
+    return network
 
 
 Builder = Callable[[NetworkConfig, int, tuple[int, int, int]], Network]
 OWN: dict[str, Builder] = {"vgg16": vgg16, "small_cnn": small_cnn}
 LIBRARIES = {"torchvision": torchvision_network, "timm": timm_network}
+OF_SMALL_CNN = ("widths", "dropout", "pool")
+NO_LAYERS = NetworkConfig("small_cnn")
 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
@@ -227,17 +250,26 @@ def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int
 
 def build_linear(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
     """Build a network whose last layer is linear."""
-    library, _, name = config.name.partition(":")
+    library = config.name.partition(":")[0]
     if config.name in added.NETWORKS:
         return added_network(config, num_classes, shape)
     if config.name not in OWN and library not in LIBRARIES:
         known = [*OWN, *added.NETWORKS, "torchvision:NAME", "timm:NAME"]
         raise UserError(f"{unknown_name(config.name, known, 'network')}; {added.HOW}")
-    if config.name != "small_cnn" and config != NetworkConfig(config.name):
+    if config.name != "small_cnn" and any(getattr(config, each) != getattr(NO_LAYERS, each) for each in OF_SMALL_CNN):
         raise UserError(f"network.widths, dropout and pool belong to small_cnn, not to {config.name}")
     if library in LIBRARIES:
-        return LIBRARIES[library](name, num_classes, shape[0])
+        return library_network(config, library, num_classes, shape)
     return OWN[config.name](config, num_classes, shape)
+
+
+def library_network(config: NetworkConfig, library: str, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """Build a network of another library, with the weights that its file has. Without memory, it gets none."""
+    network = LIBRARIES[library](config, num_classes, shape[0])
+    network.input_size = config.input_size
+    if config.weights and not network.head.weight.is_meta:
+        load_weights(network.body, network.head, network.head_name, config)
+    return network
 
 
 def added_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:

@@ -20,6 +20,7 @@ from benchmark.interface import Method
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.suite import Suite
 from benchmark.train.networks import Network, build_network
+from benchmark.train.pretrained.weights import check_fit, read_weights
 
 ABSENT = "absent"
 SMALL_BYTES = 2**25
@@ -92,7 +93,11 @@ def remark_on(task: TaskConfig, loaded: Loaded) -> str:
 
 def check_recipe(task: TaskConfig, facts: Facts) -> None:
     """Raise UserError for whatever would fail every job of a task, before anything runs."""
-    weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
+    network = empty_network(task, facts)
+    weights = sum(parameter.numel() for parameter in network.parameters())
+    if task.network.weights:
+        given = read_weights(task.network)
+        check_fit(network.body, network.head, network.head_name, given, task.network)
     if weights > MOST_WEIGHTS:
         raise UserError(
             f"the network has {weights:,} weights on images of {facts.shape[1]}×{facts.shape[2]}; expected at most "
