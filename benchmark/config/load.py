@@ -13,7 +13,7 @@ from benchmark.base.names import canonical, match_name
 from benchmark.base.program import CARRIED_CONFIGS, FROM_WHEEL, ROOT
 from benchmark.base.schema import build
 from benchmark.config.evaluation import EvaluationConfig, looks_like_file, read_evaluation
-from benchmark.config.task import OWN_IMAGES, TaskConfig
+from benchmark.config.task import MEASURED, TaskConfig
 
 CONFIG_DIR = CARRIED_CONFIGS if FROM_WHEEL else ROOT / "configs"
 MOST_BYTES = 1_000_000
@@ -91,7 +91,7 @@ def extend(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     kept = dict(base)
     if other_name(base, top, "network", "name"):
         del kept["network"]
-    if other_name(base, top, "data", "source") in OWN_IMAGES:
+    if other_name(base, top, "data", "source") in MEASURED:
         kept["data"] = {name: value for name, value in base["data"].items() if name not in ("mean", "std")}
         kept.pop("augment", None)
     return merge(kept, top)
@@ -106,9 +106,9 @@ def other_name(base: Mapping[str, Any], top: Mapping[str, Any], table: str, fiel
 def resolve_data_path(tables: dict[str, Any], folder: Path) -> None:
     """Make paths to data and weights absolute from the folder they were written for, as a job may run elsewhere."""
     data = tables.get("data")
-    for name in ("path", "outliers"):
+    for name in ("path", "test_path", "outliers"):
         value = data.get(name) if isinstance(data, dict) else None
-        if isinstance(data, dict) and isinstance(value, str) and value and (name == "path" or is_file_name(value)):
+        if isinstance(data, dict) and isinstance(value, str) and value and (name != "outliers" or is_file_name(value)):
             data[name] = str(folder / value)
     network = tables.get("network")
     weights = network.get("weights") if isinstance(network, dict) else None

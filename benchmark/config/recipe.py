@@ -160,5 +160,7 @@ def augmentation(recipe: Recipe | TaskConfig) -> str:
         "random resized crop": used.random_resized_crop,
         "flip": used.flip,
         f"colour jitter {used.color_jitter:g}": used.color_jitter,
+        f"noise {used.noise:g}": used.noise,
+        f"feature dropout {used.feature_dropout:g}": used.feature_dropout,
     }
     return ", ".join(name for name, on in parts.items() if on) or "none"

@@ -15,9 +15,14 @@ from benchmark.config.training import EPOCHS, AugmentConfig, NetworkConfig, Opti
 
 RESERVED = ("figures", "manifests", "paper", "reference", "tables", "tune")
 """Folders of the results that are not tasks."""
-OWN_IMAGES = ("folder", "arrays")
-"""Sources of a user's own images; mean, std and augmentation of another data set do not fit them."""
-OWN_WORDS = " and ".join(f"source '{name}'" for name in OWN_IMAGES)
+OWN_SOURCES = ("folder", "arrays", "vectors")
+"""Sources of a user's own data; mean, std and augmentation of another data set do not fit them."""
+EMBEDDED = ("breast-cancer", "wine", "digits-vectors")
+"""Tables that come with scikit-learn."""
+FEATURES = "features"
+"""Vectors that a network made of images, for a task that the command `features` wrote."""
+MEASURED = (*OWN_SOURCES, *EMBEDDED, FEATURES)
+"""Sources whose mean and std are measured where a task names none."""
 CLASSES = Within(0, 10**6, "each class is an output of the network")
 IMAGES = Within(0, 10**9, "no data set has more images")
 SIDE = Within(0, 4096, "a batch of such images fits into no memory")
@@ -28,7 +33,8 @@ BATCH = Within(2, 10**6, "a batch must fit into the memory of a device")
 class DataConfig:
     source: str
     mean: tuple[float, ...] = ()
-    """Of pixels from 0 to 1, by channel. folder, arrays: measured from all training images where none is named."""
+    """Of pixels from 0 to 1, by channel; of vectors by column. Own data and embedded tables: measured from all
+    training data where none is named."""
     std: tuple[float, ...] = ()
     val: float = 0.0
     """Fraction of the training set held out for validation (per seed, the same for all methods)."""
@@ -50,26 +56,42 @@ class DataConfig:
     folders: tuple[str, ...] = later(())
     """imagenet, folder: only these class folders."""
     path: str = unidentified("")
-    """folder, arrays: where your data lies, relative to the task file. What the data is, its hash says."""
+    """folder, arrays, vectors, features: where the data lies, relative to the task file. What the data is, its hash says."""
+    test_path: str = unidentified("")
+    """vectors: the table to test on, if it is a file of its own."""
     outliers: str = unidentified("")
     """Another task, by name or file, whose training images are outliers for methods that need some; their labels are
     ignored. A job that trains on them has their hash."""
     classes: Annotated[int, CLASSES] = later(0)
-    """folder, arrays: how many classes there must be; 0 = as many as there are."""
+    """folder, arrays, vectors: how many classes there must be; 0 = as many as there are."""
     test_share: float = later(0.0)
-    """folder, arrays: the share of the images kept for testing where no test split is provided."""
+    """folder, arrays, vectors: the share of the data kept for testing where no test split is provided."""
     channels: Annotated[int, Within(0, 3, "images are grey or coloured")] = later(0)
     """folder: 1 reads images grey, 3 in colour; 0 = as many as mean has numbers, in colour where it is measured."""
 
     leave_out: tuple[Annotated[int, CLASSES], ...] = later(())
     """Numbers of classes without which is trained, validated and tested; the others are renumbered. An evaluation set
     of new classes can be made of their test images."""
+    labels: str = later("label")
+    """vectors: the column of the classes in a table."""
+    columns: tuple[str, ...] = later(())
+    """vectors: the columns of a table that are used, by name or pattern (`pixel_*`); `!id` leaves one out. Empty: all
+    but the labels."""
+    missing: Literal["refuse", "median"] = later("refuse")
+    """vectors: what becomes of a missing number; `median` takes that of the training data."""
+    constant: Literal["refuse", "drop"] = later("refuse")
+    """vectors: what becomes of a column with the same value in all training data."""
+    one_hot: tuple[str, ...] = later(())
+    """vectors: the columns of text in a table, by name or pattern; each of their values becomes a column of 0 and 1."""
 
     def __post_init__(self) -> None:
         check(0 <= self.val < 1, f"val must be at least 0 and below 1, got {self.val}")
         check(not (self.val and self.official_val), "val and official_val exclude each other")
         check(len(self.mean) == len(self.std), "mean and std need one number per channel each")
-        check(bool(self.mean) or self.is_own, f"mean and std are missing; only those of {OWN_WORDS} are measured")
+        check(
+            bool(self.mean) or self.source in MEASURED,
+            f"mean and std are missing; only those of source {', '.join(MEASURED)} are measured",
+        )
         check(self.channels in (0, 1, 3), f"channels must be 1 (grey) or 3 (colour), got {self.channels}")
         check(
             not self.mean or self.channels in (0, len(self.mean)),
@@ -87,8 +109,8 @@ class DataConfig:
 
     @property
     def is_own(self) -> bool:
-        """Return whether these are a user's own images."""
-        return self.source in OWN_IMAGES
+        """Return whether these are a user's own data."""
+        return self.source in OWN_SOURCES
 
     @property
     def channels_read(self) -> int:

@@ -17,17 +17,19 @@ TRAINED = re.compile(r"all|head|last:[1-9][0-9]{0,3}")
 @dataclass(frozen=True)
 class NetworkConfig:
     name: str
-    """`vgg16`, `small_cnn`, `torchvision:NAME` or `timm:NAME`."""
+    """`vgg16`, `small_cnn`, `mlp`, `linear`, `torchvision:NAME` or `timm:NAME`."""
     widths: tuple[Annotated[int, Within(1, 65_536, "its filters fit into no memory")], ...] = ()
-    """small_cnn: channels of each 3×3 convolution."""
+    """small_cnn: channels of each 3×3 convolution. mlp: units of each hidden layer."""
     dropout: float = 0.0
-    """small_cnn: element-wise dropout before the last layer."""
+    """small_cnn: element-wise dropout before the last layer. mlp: after each hidden layer."""
     pool: Literal["average", "flatten"] = "average"
     """small_cnn: what becomes of the last maps; `flatten` keeps where things are."""
     classifier: Literal["linear", "cosine"] = later("linear")
     """The last layer: W·f + b, or s·cos(f, w) without a bias."""
     cosine_scale: Positive = later(8.0)
     """s."""
+    batch_norm: bool = later(True)
+    """mlp: whether each hidden layer has BatchNorm before its ReLU."""
     weights: str = unidentified("")
     """timm, torchvision: what training begins with: `default`, the weights that the library's hub has, or a file of
     tensors (.safetensors, .pth). What the weights are, their hash says."""
@@ -73,12 +75,30 @@ class AugmentConfig:
     """Brightness, contrast and saturation, each by up to this factor."""
     crop_scale: tuple[float, ...] = later((0.08, 1.0))
     """random_resized_crop: the least and the largest share of an image's area."""
+    noise: Annotated[float, Within(0, 100, "nothing of the vector would be seen")] = later(0.0)
+    """Vectors: the std of Gaussian noise, in units of each column's own std."""
+    feature_dropout: float = later(0.0)
+    """Vectors: the share of the columns that get their mean instead, drawn for each vector."""
 
     def __post_init__(self) -> None:
         check(
             len(self.crop_scale) == 2 and 0 < self.crop_scale[0] <= self.crop_scale[1] <= 1,
             f"crop_scale must be two shares in order, above 0 and up to 1, got {list(self.crop_scale)}",
         )
+        check(
+            0 <= self.feature_dropout < 1,
+            f"feature_dropout must be at least 0 and below 1, got {self.feature_dropout:g}",
+        )
+
+    @property
+    def changes_images(self) -> bool:
+        """Return whether it does what only images can go through."""
+        return bool(self.crop_padding or self.flip or self.random_resized_crop or self.color_jitter)
+
+    @property
+    def changes_vectors(self) -> bool:
+        """Return whether it does what only vectors can go through."""
+        return bool(self.noise or self.feature_dropout)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ class Draws(Generic[Numbers]):
     """(B, 3), integers: which of the three is applied first, second, third."""
     boxes: NDArray[np.int64] | None = None
     """(B, 4): top, left, height, width. They stay on the host, which needs the size of the largest one."""
+    noise: Numbers | None = None
+    """(B, C), floats: standard normal, one for each number of a vector."""
+    kept: Numbers | None = None
+    """(B, C), booleans: which numbers of a vector stay as they are."""
 
     def part(self, rows: slice) -> Self:
         """Return the numbers of some images of the batch."""
@@ -52,10 +56,12 @@ class Draws(Generic[Numbers]):
         return Draws(**{name: next(arrived) for name in self.arrays()}, boxes=self.boxes)
 
 
-def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Generator) -> Draws[NDArray[Any]]:
+def draw(
+    config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Generator, channels: int = 1
+) -> Draws[NDArray[Any]]:
     """Draw the numbers of one view of images with these heights and widths (B, 2)."""
     count = len(sizes)
-    offsets = mirrored = boxes = factors = order = None
+    offsets = mirrored = boxes = factors = order = noise = kept = None
     if config.crop_padding or config.flip:
         corners = torch.randint(0, 2 * config.crop_padding + 1, (2, count, 1), generator=generator)
         offsets = corners.transpose(0, 1).numpy()
@@ -66,7 +72,11 @@ def draw(config: AugmentConfig, sizes: NDArray[np.int64], generator: torch.Gener
         least, most = max(0.0, 1 - config.color_jitter), 1 + config.color_jitter
         factors = (least + (most - least) * torch.rand(count, 3, generator=generator)).numpy()
         order = torch.rand(count, 3, generator=generator).argsort(dim=1).numpy()
-    return Draws(offsets, mirrored, factors, order, boxes)
+    if config.noise:
+        noise = torch.randn(count, channels, generator=generator).numpy()
+    if config.feature_dropout:
+        kept = (torch.rand(count, channels, generator=generator) >= config.feature_dropout).numpy()
+    return Draws(offsets, mirrored, factors, order, boxes, noise, kept)
 
 
 def random_boxes(sizes: NDArray[np.int64], scale: tuple[float, ...], generator: torch.Generator) -> NDArray[np.int64]:
@@ -139,10 +149,20 @@ def luminance(images: Tensor) -> Tensor:
 
 
 def to_unit_range(images: Tensor) -> Tensor:
-    """Return float images; uint8 pixels are divided by 255."""
-    return images.to(torch.float32) / 255.0 if images.dtype == torch.uint8 else images
+    """Return images in single precision; uint8 pixels are divided by 255."""
+    floats = images.to(torch.float32)
+    return floats / 255.0 if images.dtype == torch.uint8 else floats
 
 
 def normalise(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """Subtract the mean of each channel and divide by its standard deviation."""
     return (to_unit_range(images) - mean[:, None, None]).div_(std[:, None, None])
+
+
+def perturb(vectors: Tensor, config: AugmentConfig, draws: Draws[Tensor]) -> Tensor:
+    """Add noise to normalised vectors (B, C, 1, 1), and set some of their numbers to 0, which is their mean."""
+    if draws.noise is not None:
+        vectors = vectors + config.noise * draws.noise[:, :, None, None]
+    if draws.kept is not None:
+        vectors = vectors * draws.kept[:, :, None, None]
+    return vectors

@@ -1,7 +1,7 @@
 """Read the cache of a data set: a folder of memory-mapped pixels, and a manifest that describes them.
 
 <cache>/<source>-<key>/manifest.json     written last: where it exists, the cache is complete
-                       train.pixels      uint8, image after image; test and val likewise
+                       train.pixels      uint8 or floats, image after image; test and val likewise
                        train-labels.npy
                        train-sizes.npy   heights and widths, where images differ in size
                        train-names.txt   the file of each image, one per line, where there are files
@@ -156,8 +156,13 @@ def map_split(files: SplitFiles, entry: dict[str, Any]) -> Images:
         raise ValueError(f"{files.pixels.name} has {len(pixels)} bytes, expected {entry['bytes']}")
     flat = pixels.view(np.ndarray)
     if entry["sizes_sha256"] is None:
-        return Images.of(flat.reshape(entry["count"], *entry["shape"]), labels)
+        return Images.of(flat.view(pixel_type(entry)).reshape(entry["count"], *entry["shape"]), labels)
     return Images.of(Ragged(flat, read_checked_array(files.sizes, entry["sizes_sha256"]), entry["shape"][0]), labels)
+
+
+def pixel_type(entry: dict[str, Any]) -> np.dtype[Any]:
+    """Return the type of the pixels of a split; the entry names it where they are floats."""
+    return np.dtype(entry.get("dtype", "uint8"))
 
 
 def read_checked_array(path: Path, sha256: str) -> NDArray[np.int64]:
@@ -170,7 +175,7 @@ def read_checked_array(path: Path, sha256: str) -> NDArray[np.int64]:
 def verify(files: SplitFiles, entry: dict[str, Any], images: Images) -> None:
     """Compare every chunk of the pixels with its checksum; raise ValueError if one differs."""
     sizes = images.pictures.sizes if isinstance(images.pictures, Ragged) else None
-    starts = image_starts(len(images), entry["shape"], sizes)
+    starts = image_starts(len(images), entry["shape"], sizes, pixel_type(entry).itemsize)
     with files.pixels.open("rb") as file:
         bounds, wrong = chunk_bounds(starts), 0
         for (first, end), expected in zip(bounds, entry["chunks"], strict=True):
@@ -180,9 +185,9 @@ def verify(files: SplitFiles, entry: dict[str, Any], images: Images) -> None:
         raise ValueError(f"the checksum of {files.pixels.name} is wrong in {wrong} of {len(bounds)} parts")
 
 
-def image_starts(count: int, shape: list[int], sizes: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def image_starts(count: int, shape: list[int], sizes: NDArray[np.int64] | None, itemsize: int = 1) -> NDArray[np.int64]:
     """Return where each image begins in the file of pixels, and where the last one ends."""
-    lengths = np.full(count, math.prod(shape)) if sizes is None else shape[0] * sizes.prod(axis=1)
+    lengths = np.full(count, math.prod(shape) * itemsize) if sizes is None else shape[0] * sizes.prod(axis=1)
     return np.concatenate([[0], np.cumsum(lengths)])
 
 

@@ -41,7 +41,7 @@ from benchmark.data.cache import (
     read_checked_array,
     write_manifest,
 )
-from benchmark.data.cache_chunks import Chunk, Chunks, Journal, SplitLayout, decode, good_chunks
+from benchmark.data.cache_chunks import BYTES, Chunk, Chunks, Journal, SplitLayout, decode, good_chunks
 from benchmark.data.images import Images, Loaded
 from benchmark.data.preprocessing import mean_and_std
 from benchmark.data.sources import check_labels, describe, get_source
@@ -179,7 +179,8 @@ class Builder:
         """Return where every image of a split will be in the file, before any is decoded."""
         files, pictures = SplitFiles(self.partial, name), images.pictures
         if not isinstance(pictures, ImageFiles):
-            return SplitLayout(files, images, None, list(np.asarray(pictures).shape[1:]))
+            array = np.asarray(pictures)
+            return SplitLayout(files, images, None, list(array.shape[1:]), array.dtype)
         if pictures.keeps_shape:
             sizes = self.read_sizes(files, pictures.take(images.rows), journal)
             return SplitLayout(files, images, sizes, [pictures.channels, 0, 0])
@@ -262,6 +263,7 @@ class Builder:
             "labels_sha256": write_array(split.files.labels, split.images.labels),
             "sizes_sha256": None if split.sizes is None else write_array(split.files.sizes, split.sizes),
             "chunks": [chunks[index].checksum for index in range(len(split.bounds))],
+            **({} if split.dtype == BYTES else {"dtype": str(split.dtype)}),
         }
 
     def finish(self, entries: dict[str, Any], measured: Chunks) -> None:

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,18 @@ from benchmark.data.images import Images, Ragged
 from benchmark.data.preprocessing import channel_sums
 from benchmark.data.sources._files import ImageFiles
 
-Originals = ImageFiles | NDArray[np.uint8]
+Originals = ImageFiles | NDArray[Any]
 """Some images before they are cached: files still to be decoded, or pixels."""
 Journal = dict[tuple[str, int], str]
 """(split, number of a chunk) → its checksum."""
+BYTES = np.dtype(np.uint8)
 
 
 class Chunk(NamedTuple):
     """What is kept of a chunk after its pixels are written: its checksum and sums by channel."""
 
     checksum: str
-    sums: NDArray[np.int64]
+    sums: NDArray[Any]
 
 
 Chunks = dict[int, Chunk]
@@ -39,11 +40,12 @@ class SplitLayout:
     images: Images
     sizes: NDArray[np.int64] | None
     shape: list[int]
+    dtype: np.dtype[Any] = BYTES
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Return where each image begins in the file, and where the last one ends."""
-        return image_starts(len(self.images), self.shape, self.sizes)
+        return image_starts(len(self.images), self.shape, self.sizes, self.dtype.itemsize)
 
     @cached_property
     def bounds(self) -> list[tuple[int, int]]:
@@ -55,9 +57,9 @@ class SplitLayout:
         pictures, rows = self.images.pictures, self.images.rows[slice(*self.bounds[index])]
         return pictures.take(rows) if isinstance(pictures, ImageFiles) else np.asarray(pictures)[rows]
 
-    def sums(self, index: int, pixels: bytes) -> NDArray[np.int64]:
+    def sums(self, index: int, pixels: bytes) -> NDArray[Any]:
         """Return the sums by channel of a chunk's pixels."""
-        (first, end), flat = self.bounds[index], np.frombuffer(pixels, np.uint8)
+        (first, end), flat = self.bounds[index], np.frombuffer(pixels, self.dtype)
         if self.sizes is None:
             return channel_sums(flat.reshape(end - first, *self.shape))
         ragged = Ragged(flat, self.sizes[first:end], self.shape[0])
@@ -69,7 +71,7 @@ class SplitLayout:
         return int(self.starts[first]), int(self.starts[end] - self.starts[first])
 
 
-def decode(originals: Originals) -> tuple[bytes, NDArray[np.int64]]:
+def decode(originals: Originals) -> tuple[bytes, NDArray[Any]]:
     """Return the pixels of some images, one after the other, and their sums by channel."""
     if not isinstance(originals, ImageFiles):
         return originals.tobytes(), channel_sums(originals)

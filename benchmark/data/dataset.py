@@ -16,11 +16,11 @@ from benchmark.config.load import load_task
 from benchmark.config.task import DataConfig
 from benchmark.config.training import AugmentConfig
 from benchmark.data import streams
-from benchmark.data.augment import draw, normalise, view
+from benchmark.data.augment import Draws, draw, normalise, perturb, view
 from benchmark.data.cache import Folders
 from benchmark.data.cache_build import open_cache
 from benchmark.data.classes import facts_without, leave_out
-from benchmark.data.crops import center_crop
+from benchmark.data.crops import Raw, center_crop
 from benchmark.data.images import Facts, Images, Loaded, Ragged
 from benchmark.data.residency import Pixels, Rows, place_on_device
 from benchmark.data.sources import check_labels, describe, get_source, source_version
@@ -149,12 +149,13 @@ class DataSet:
         mine = [batch[rows_of(len(batch))] for batch in positions]
         for step, take in enumerate(split.pixels.fetch(mine[first:]), first):
             sizes, random = split.pixels.sizes(positions[step]), random_of(step)
-            draws = [draw(augmentation, sizes, random).part(rows_of(len(sizes))) for _ in range(num_views)]
+            drawn = (draw(augmentation, sizes, random, self.shape[0]) for _ in range(num_views))
+            draws = [numbers.part(rows_of(len(sizes))) for numbers in drawn]
             arrays = (array for numbers in draws for array in numbers.arrays().values())
             indices, *uploaded = upload_together([mine[step], *arrays], self.mean.device)
             raw, arrived = take(indices), iter(uploaded)
             on_device = [numbers.uploaded(arrived) for numbers in draws]
-            yield tuple(self.normalise(view(raw, augmentation, each, self.shape[1:])) for each in on_device), indices
+            yield tuple(self.augmented(raw, augmentation, each) for each in on_device), indices
 
     def eval_batches(self, split: Split, batch_size: int, only: Iterable[int] | None = None) -> Iterator[Tensor]:
         """Yield every image of a split once, in order; or only the batches with the numbers in `only`."""
@@ -165,6 +166,10 @@ class DataSet:
         for take, each in zip(takes, bounds, strict=True):
             images = center_crop(take(torch.arange(*each, device=self.mean.device)), self.shape[1:])
             yield self.normalise(images if split.change is None else split.change(images, slice(*each)))
+
+    def augmented(self, raw: Raw, augmentation: AugmentConfig, draws: Draws[Tensor]) -> Tensor:
+        """Return one view of a batch, as a network sees it."""
+        return perturb(self.normalise(view(raw, augmentation, draws, self.shape[1:])), augmentation, draws)
 
     def normalise(self, images: Tensor) -> Tensor:
         return normalise(images, self.mean, self.std)

@@ -26,6 +26,11 @@ class Facts:
     sha256: str = ""
     """The hash of the cache, where it is the same on every machine."""
 
+    @property
+    def are_vectors(self) -> bool:
+        """Return whether these are vectors: each number is a channel of its own, of one pixel."""
+        return self.floats and self.shape[1:] == (1, 1)
+
 
 class Pictures(Protocol):
     """Images (C, H, W) by number: an array (N, C, H, W), images of different sizes, or files still to be decoded."""

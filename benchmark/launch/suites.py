@@ -166,7 +166,9 @@ def task_suite(
 
     @cache
     def planner_with(changes: tuple[str, ...]) -> Planner:
-        return Planner(read(changes), *found, outliers=outliers)
+        changed = read(changes)
+        check_recipe(changed, data.facts)
+        return Planner(changed, *found, outliers=outliers)
 
     apart = [cell for cell in cells if cell.ingredients or wanted.factors]
     if apart:

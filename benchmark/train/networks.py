@@ -190,6 +190,24 @@ def small_cnn(config: NetworkConfig, num_classes: int, shape: tuple[int, int, in
     return Network(body, nn.Linear(features, num_classes), config.dropout)
 
 
+def mlp(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """Build hidden layers of linear → BatchNorm → ReLU, for vectors or flattened images; the feature is the last."""
+    if not config.widths:
+        raise UserError("network mlp needs network.widths, e.g. [128, 64]")
+    layers: list[nn.Module] = [nn.Flatten()]
+    for inputs, width in zip((math.prod(shape), *config.widths[:-1]), config.widths, strict=True):
+        if config.dropout and len(layers) > 1:
+            layers.append(nn.Dropout(config.dropout))
+        layers.append(nn.Linear(inputs, width, bias=not config.batch_norm))
+        layers += [nn.BatchNorm1d(width), nn.ReLU()] if config.batch_norm else [nn.ReLU()]
+    return Network(nn.Sequential(*layers), nn.Linear(config.widths[-1], num_classes), config.dropout)
+
+
+def linear_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """Build a linear layer alone, for vectors or flattened images; the feature is the vector itself."""
+    return Network(nn.Flatten(), nn.Linear(math.prod(shape), num_classes))
+
+
 def torchvision_network(config: NetworkConfig, num_classes: int, channels: int) -> Network:
     """Build torchvision's network with its initialisation; the feature is the input of its last linear layer."""
     import torchvision
@@ -237,10 +255,11 @@ def timm_network(config: NetworkConfig, num_classes: int, channels: int) -> Netw
 
 
 Builder = Callable[[NetworkConfig, int, tuple[int, int, int]], Network]
-OWN: dict[str, Builder] = {"vgg16": vgg16, "small_cnn": small_cnn}
+OWN: dict[str, Builder] = {"vgg16": vgg16, "small_cnn": small_cnn, "mlp": mlp, "linear": linear_network}
+SETTINGS = {"small_cnn": ("widths", "dropout", "pool"), "mlp": ("widths", "dropout", "batch_norm")}
+"""The settings that some networks read, beyond those of the last layer."""
+FOR_VECTORS = ("mlp", "linear")
 LIBRARIES = {"torchvision": torchvision_network, "timm": timm_network}
-OF_SMALL_CNN = ("widths", "dropout", "pool")
-NO_LAYERS = NetworkConfig("small_cnn")
 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
@@ -256,8 +275,9 @@ def build_linear(config: NetworkConfig, num_classes: int, shape: tuple[int, int,
     if config.name not in OWN and library not in LIBRARIES:
         known = [*OWN, *added.NETWORKS, "torchvision:NAME", "timm:NAME"]
         raise UserError(f"{unknown_name(config.name, known, 'network')}; {added.HOW}")
-    if config.name != "small_cnn" and any(getattr(config, each) != getattr(NO_LAYERS, each) for each in OF_SMALL_CNN):
-        raise UserError(f"network.widths, dropout and pool belong to small_cnn, not to {config.name}")
+    check_settings(config)
+    if shape[1:] == (1, 1) and config.name not in FOR_VECTORS:
+        raise UserError(f"network {config.name} needs images; for vectors take {' or '.join(FOR_VECTORS)}")
     if library in LIBRARIES:
         return library_network(config, library, num_classes, shape)
     return OWN[config.name](config, num_classes, shape)
@@ -270,6 +290,15 @@ def library_network(config: NetworkConfig, library: str, num_classes: int, shape
     if config.weights and not network.head.weight.is_meta:
         load_weights(network.body, network.head, network.head_name, config)
     return network
+
+
+def check_settings(config: NetworkConfig) -> None:
+    """Raise UserError for a setting that the network does not read."""
+    default = vars(NetworkConfig(config.name))
+    for name in dict.fromkeys(name for names in SETTINGS.values() for name in names):
+        if getattr(config, name) != default[name] and name not in SETTINGS.get(config.name, ()):
+            owners = " and ".join(network for network, names in SETTINGS.items() if name in names)
+            raise UserError(f"network.{name} belongs to {owners}, not to {config.name}")
 
 
 def added_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:

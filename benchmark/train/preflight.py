@@ -107,9 +107,29 @@ def check_recipe(task: TaskConfig, facts: Facts) -> None:
         raise UserError(f"data.val = {task.data.val:g} leaves fewer than 2 of {facts.num_train} training images")
     if facts.num_test < 1:
         raise UserError(f"data.test_holdout = {task.data.test_holdout} leaves no test image; make it smaller")
+    check_kind(task, facts)
     if task.augment.color_jitter and facts.floats:
         raise UserError(
             f"augment.color_jitter needs 8-bit images, and those of '{task.data.source}' are not; set it to 0"
+        )
+
+
+def check_kind(task: TaskConfig, facts: Facts) -> None:
+    """Raise UserError for what images can go through and vectors cannot, or the other way round."""
+    augment = task.augment
+    if facts.are_vectors and augment.changes_images:
+        raise UserError(
+            f"augment: crops, flips and colour jitter are for images, and '{task.data.source}' has vectors; take noise "
+            "or feature_dropout"
+        )
+    if not facts.are_vectors and augment.changes_vectors:
+        raise UserError(
+            f"augment.noise and augment.feature_dropout are for vectors, and '{task.data.source}' has images; take "
+            "crop_padding or flip"
+        )
+    if facts.are_vectors and task.mixing.name == "cutmix":
+        raise UserError(
+            f"mixing.name = cutmix cuts boxes out of images, and '{task.data.source}' has vectors; take mixup"
         )
 
 

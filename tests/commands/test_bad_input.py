@@ -356,7 +356,7 @@ CASES = [
     (["--set", "data.official_val=true", "--set", "data.val=0"], "no validation split of its own"),
     (["--set", "data.image_size=32"], "is 8×8"),
     (["--set", "optimizer.name=adam"], "momentum belongs to sgd"),
-    (["--set", "network.name=vgg16", "--set", "network.dropout=0.5"], "belong to small_cnn"),
+    (["--set", "network.name=vgg16", "--set", "network.dropout=0.5"], "belongs to small_cnn and mlp"),
     (["--set", "network.name=vgg16"], "vgg16 needs square images of at least 32×32"),
     (["--set", "network.name=timm:resnet18.a1_in1k"], "'.a1_in1k' names pretrained weights.* timm:resnet18 trains"),
     (["--set", "checkpoint=best", "--set", "data.val=0"], "needs validation images"),

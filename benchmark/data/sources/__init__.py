@@ -30,6 +30,11 @@ SOURCES = {
     "imagenet": "imagenet",
     "folder": "folder",
     "arrays": "arrays",
+    "vectors": "vectors.own",
+    "breast-cancer": "vectors.embedded",
+    "wine": "vectors.embedded",
+    "digits-vectors": "vectors.embedded",
+    "features": "vectors.features",
 }
 
 

@@ -11,7 +11,21 @@ from benchmark.base.names import unknown_name
 from benchmark.config.task import DataConfig
 from benchmark.data.images import Facts, Loaded
 
-OPTIONAL = ("path", "classes", "folders", "attribute", "cache_size", "test_share", "channels")
+OPTIONAL = (
+    "path",
+    "classes",
+    "folders",
+    "attribute",
+    "cache_size",
+    "test_share",
+    "channels",
+    "test_path",
+    "labels",
+    "columns",
+    "missing",
+    "constant",
+    "one_hot",
+)
 """Settings that only some sources read; each source lists its own in SETTINGS."""
 T = TypeVar("T")
 

@@ -24,6 +24,7 @@ from benchmark.base.units import counted, text_from_bytes, text_from_seconds
 from benchmark.data.cache import SplitFiles, Unusable, chunk_bounds, image_starts, read_cache, write_manifest
 from benchmark.data.cache_build import JOURNAL, build_lock, cannot_write, progress, read_journal, write_array
 from benchmark.data.images import Images
+from benchmark.data.preprocessing import channel_sums, mean_and_std
 from benchmark.train.pretrained.features import PIECE, Wanted, Workers, plain_name
 
 LINE_SECONDS = 60.0
@@ -185,10 +186,7 @@ def describe_split(files: SplitFiles, images: Images, wanted: Wanted) -> dict[st
 
 
 def measure(files: SplitFiles, wanted: Wanted) -> dict[str, list[float]]:
-    """Return mean and std of each number over the training images; std is 1 where all are equal."""
-    vectors = np.memmap(files.pixels, wanted.dtype, mode="r").reshape(-1, wanted.width)
+    """Return mean and std of each number over the training images."""
+    vectors = np.memmap(files.pixels, wanted.dtype, mode="r").reshape(-1, wanted.width, 1, 1)
     starts = range(0, len(vectors), ROWS_AT_A_TIME)
-    parts = [vectors[start : start + ROWS_AT_A_TIME].astype(np.float64) for start in starts]
-    mean = sum(part.sum(axis=0) for part in parts) / len(vectors)
-    std = np.sqrt(sum(np.square(part - mean).sum(axis=0) for part in parts) / len(vectors))
-    return {"mean": mean.tolist(), "std": np.where(std > 0, std, 1.0).tolist()}
+    return mean_and_std(np.sum([channel_sums(vectors[start : start + ROWS_AT_A_TIME]) for start in starts], axis=0))

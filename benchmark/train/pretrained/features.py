@@ -24,6 +24,7 @@ from benchmark.data.dataset import DataSet, Split, facts_of, load
 from benchmark.data.devices import enter
 from benchmark.data.images import Facts, Loaded
 from benchmark.data.residency import place_on_device
+from benchmark.train.determinism import set_precision
 from benchmark.train.networks import Network, build_network
 
 VERSION = 1
@@ -132,6 +133,7 @@ class Worker:
 def make_worker(wanted: Wanted, device: torch.device) -> Worker:
     """Return a worker for a device. On the CPU the images stay in their mapped file."""
     task, (loaded, sha256), facts = wanted.task, wanted.loaded, wanted.facts
+    set_precision(device, task.tf32)
     network = build_network(task.network, facts.num_classes, facts.shape).to(device).eval()
     network.set_speed(channels_last=task.channels_last, amp="off", compiled=False)
     named = loaded.splits()
