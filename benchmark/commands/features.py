@@ -46,7 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="mean and std of the pixels: those that the weights were trained with (own, default), or the task's",
     )
     parser.add_argument(
-        "--batch", type=whole(BATCH), default=0, metavar="N", help="images at a time (default: 16 per core, 256 per GPU)"
+        "--batch",
+        type=whole(BATCH),
+        default=0,
+        metavar="N",
+        help="images at a time (default: 16 per core, 256 per GPU)",
     )
     add_device(parser, "where to compute")
     add_data_folders(parser)

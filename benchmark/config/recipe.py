@@ -141,7 +141,8 @@ def optimiser(recipe: Recipe) -> str:
     used = recipe.optimizer
     momentum = f", momentum {used.momentum:g}" if used.momentum else ""
     sharp = "" if used.sharpness == "none" else f", {used.sharpness} steps (rho {used.used_rho:g})"
-    return f"{used.name}, learning rate {used.lr:g}{momentum}, weight decay {used.weight_decay:g}{sharp}"
+    head = f" (head {used.head_lr:g})" if used.head_lr else ""
+    return f"{used.name}, learning rate {used.lr:g}{head}{momentum}, weight decay {used.weight_decay:g}{sharp}"
 
 
 def schedule(recipe: Recipe | TaskConfig) -> str:

@@ -56,7 +56,7 @@ class DataConfig:
     folders: tuple[str, ...] = later(())
     """imagenet, folder: only these class folders."""
     path: str = unidentified("")
-    """folder, arrays, vectors, features: where the data lies, relative to the task file. What the data is, its hash says."""
+    """folder, arrays, vectors, features: where the data lies, relative to the task file. What it is, its hash says."""
     test_path: str = unidentified("")
     """vectors: the table to test on, if it is a file of its own."""
     outliers: str = unidentified("")

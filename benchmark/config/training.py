@@ -118,6 +118,9 @@ class OptimizerConfig:
     """f-sam: λ."""
     statistics: Literal["first", "both"] = later("first")
     """Which of the two passes moves the statistics of BatchNorm; released codes let both."""
+    head_lr: Annotated[float, Within(0, 10**9, "no training survives such steps")] = later(0.0)
+    """The learning rate of all that is not the body of the network: its last layer, and what a method adds. The
+    schedule scales both. 0 = the same as the rest."""
 
     def __post_init__(self) -> None:
         check(0 <= self.momentum < 1, f"momentum must be at least 0 and below 1, got {self.momentum}")

@@ -36,7 +36,7 @@ from benchmark.store.manifest import Manifest, TableSettings, needed_plugin
 from benchmark.store.stale import installed_torch
 from benchmark.store.store import Store
 from benchmark.tables.build import pick_reference
-from benchmark.train.preflight import Found, check_recipe, find_data, find_outliers
+from benchmark.train.preflight import Found, check_recipe, find_data, find_outliers, head_remark
 from benchmark.train.pretrained.own import settled
 from benchmark.tune.ledger import Settings
 from benchmark.tune.search import PlannedTrial, as_stored, find_grid, make_trials, value_at, without_idle_validation
@@ -83,7 +83,7 @@ class SuiteMaker:
     def find_data(self, task: TaskConfig) -> Found:
         """Find a task's images, and tell what a person should know of them before it runs."""
         data = find_data(task, self.folders, required=self.needs_data(task))
-        for text in (data.remark, "" if self.quiet else data.preprocessing):
+        for text in (data.remark, *(() if self.quiet else (data.preprocessing, head_remark(task, data.facts)))):
             if text:
                 say(f"{task.name}: {text}")
         return data

@@ -1,7 +1,7 @@
 """Compute the features of a task's images once, and write a task file that trains on them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ RECIPE: Mapping[str, Any] = {
     "schedule": {"name": "cosine"},
 }
 """How a small network is trained on features: seconds for a job."""
-SAME = ("title", "methods", "reference", "baseline", "coverages", "seeds", "model_coverages", "checkpoint")
+SAME = ("methods", "reference", "baseline", "coverages", "seeds", "model_coverages", "checkpoint")
 SAME_DATA = (
     "val",
     "official_val",
@@ -44,6 +44,8 @@ SAME_DATA = (
     "leave_out",
 )
 """The fields of a task, and of its data, that the new task has as they are."""
+SAME_SET = ("kind", "name", "file", "columns")
+"""The fields of an evaluation set that the new task has as they are."""
 WARMUP, RATE = "warmup_epochs", "lr"
 
 
@@ -97,13 +99,14 @@ def check_target(target: Path) -> None:
 def task_text(base: TaskConfig, wanted: Wanted, folder: Path, methods: Methods) -> str:
     """Return the task file for the features of a task's images."""
     network = wanted.task.network
-    recipe = {name: getattr(base, name) for name in SAME} | {"epochs": RECIPE["epochs"]}
-    data = {"source": FEATURES, "path": str(folder)} | {name: getattr(base.data, name) for name in SAME_DATA}
+    title = f"{base.title} (features of {plain_name(network.name)})"
+    data = {"source": FEATURES, "path": str(folder)} | said(base.data, SAME_DATA)
+    plain = {name: value for name, value in RECIPE.items() if not isinstance(value, Mapping)}
     tables = {"data": data} | {name: table for name, table in RECIPE.items() if isinstance(table, Mapping)}
     lines = [
         f"# The images of {base.name} as features of {network.name}, images of {network.input_size or 'their own'} "
         "pixels; written by `features`.",
-        *toml_lines(recipe | {"batch_size": RECIPE["batch_size"]}),
+        *toml_lines({"title": title} | said(base, SAME) | plain),
     ]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *toml_lines(table)]
@@ -111,8 +114,7 @@ def task_text(base: TaskConfig, wanted: Wanted, folder: Path, methods: Methods) 
         lines += ["", f"[method.{json.dumps(name, ensure_ascii=False)}]", *toml_lines(table)]
     for each in base.evaluate:
         if fits(each):
-            told = {name: value for name, value in vars(each).items() if value != getattr(EvaluationConfig(each.kind), name)}
-            lines += ["", "[[evaluate]]", *toml_lines({"kind": each.kind} | told)]
+            lines += ["", "[[evaluate]]", *toml_lines(said(each, SAME_SET))]
     return "\n".join(lines) + "\n"
 
 
@@ -138,9 +140,10 @@ def method_tables(base: TaskConfig, methods: Methods) -> dict[str, dict[str, Any
 
 
 def toml_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a table without those that say nothing."""
-    return [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}"
-        for name, value in table.items()
-        if value not in ("", (), 0, False)
-    ]
+    """Return the lines of a table of plain values."""
+    return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items()]
+
+
+def said(config: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a config that say something."""
+    return {name: value for name in names if (value := getattr(config, name))}

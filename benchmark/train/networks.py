@@ -14,6 +14,7 @@ from benchmark.base.errors import UserError, brief
 from benchmark.base.names import unknown_name
 from benchmark.base.units import counted
 from benchmark.config.training import NetworkConfig
+from benchmark.train.pretrained.freezing import freeze
 from benchmark.train.pretrained.weights import load_weights
 
 
@@ -30,6 +31,8 @@ class Network(nn.Module):
         """What the head is called in files of weights."""
         self.input_size = 0
         """The side that images are resized to; 0: as they are."""
+        self.frozen: tuple[str, ...] = ()
+        """Parts of the body that are not trained, by name."""
         self.memory_format = torch.contiguous_format
         self.inner_dtype: torch.dtype | None = None
         self.register_load_state_dict_post_hook(forget_counts)  # type: ignore[no-untyped-call]
@@ -62,6 +65,13 @@ class Network(nn.Module):
         self.inner_dtype = {"off": None, "bf16": torch.bfloat16, "fp16": torch.float16}[amp]
         if compiled:
             self.compile()
+
+    def train(self, mode: bool = True) -> "Network":
+        """Set the mode. What is frozen always stays in evaluation mode, and with it the statistics of its BatchNorm."""
+        super().train(mode)
+        for name in self.frozen:
+            self.body.get_submodule(name).eval()
+        return self
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         logits, features, _ = self.with_hidden(images)
@@ -289,6 +299,7 @@ def library_network(config: NetworkConfig, library: str, num_classes: int, shape
     network.input_size = config.input_size
     if config.weights and not network.head.weight.is_meta:
         load_weights(network.body, network.head, network.head_name, config)
+    network.frozen = freeze(network.body, config.train, config.name)
     return network
 
 

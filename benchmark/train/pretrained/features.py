@@ -5,7 +5,6 @@ import json
 import queue
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -50,8 +49,8 @@ class Wanted:
     @property
     def data(self) -> DataConfig:
         """Return the data with every image of the source, whatever part of it the task uses."""
-        everything = {"train_images": 0, "test_images": 0, "val_images": 0, "leave_out": (), "official_val": False}
-        return replace(self.task.data, **everything, val=0.0, test_holdout=0)
+        whole = replace(self.task.data, train_images=0, test_images=0, val_images=0, leave_out=())
+        return replace(whole, val=0.0, official_val=False, test_holdout=0)
 
     @property
     def batch_size(self) -> int:
@@ -126,8 +125,9 @@ class Worker:
         """Return the features of a split's images from the `first` on, at most so many."""
         whole = self.splits[split]
         numbers = range(first // batch, -(-min(first + most, len(whole)) // batch))
-        with torch.inference_mode(), closing(self.data.eval_batches(whole, batch, numbers)) as batches:
-            return torch.cat([self.network(images)[1].cpu() for images in batches]).numpy()
+        with torch.inference_mode():
+            parts = [self.network(images)[1].cpu() for images in self.data.eval_batches(whole, batch, numbers)]
+        return torch.cat(parts).numpy()
 
 
 def make_worker(wanted: Wanted, device: torch.device) -> Worker:

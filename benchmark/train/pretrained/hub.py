@@ -42,7 +42,7 @@ def downloaded(name: str) -> bytes:
     except Exception as error:
         raise UserError(
             f"network.weights: the weights of {name} could not be fetched from {url} ({brief(error)}); where there is "
-            "no connection, name a file: network.weights = \"FILE.safetensors\""
+            'no connection, name a file: network.weights = "FILE.safetensors"'
         ) from None
     return save({key: tensor.contiguous().clone() for key, tensor in body.state_dict().items()})
 

@@ -54,7 +54,7 @@ def with_own_images(data: DataConfig, config: NetworkConfig) -> DataConfig:
     if data.mean and len(data.mean) != len(own.mean):
         raise UserError(
             f"network.normalise: {config.name} was trained with {len(own.mean)} channels, and the task's images have "
-            f"{len(data.mean)}; use normalise = \"task\""
+            f'{len(data.mean)}; use normalise = "task"'
         )
     return replace(data, mean=own.mean, std=own.std)
 
@@ -67,13 +67,11 @@ def trained_with(name: str) -> Trained:
 
 def timm_images(name: str) -> Trained:
     import timm
-    from timm.data import resolve_data_config
 
     known: Any = timm.get_pretrained_cfg(name)
     if known is None:
         raise UserError(f"network timm:{name}: timm knows no weights of that name")
-    found = resolve_data_config(pretrained_cfg=known.to_dict())
-    return Trained(tuple(found["mean"]), tuple(found["std"]), int(found["input_size"][-1]))
+    return Trained(tuple(known.mean), tuple(known.std), int(known.input_size[-1]))
 
 
 def torchvision_images(name: str) -> Trained:

@@ -1,7 +1,8 @@
 """Read files of weights, and put them into a network. A file may hold tensors alone: nothing in it is executed."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,9 @@ def read_safetensors(path: Path) -> dict[str, Any]:
 
 
 def read_pth(path: Path) -> dict[str, Any]:
-    found = torch.load(path, map_location="cpu", weights_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is wrong with a file is said once, in one line
+        found = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(found, dict):
         raise TypeError(f"it holds a {type(found).__name__}")
     return found
@@ -118,7 +121,8 @@ def check_fit(body: nn.Module, head: nn.Linear, head_name: str, given: Tensors, 
     if any(kinds.values()):
         found = "; ".join(f"{len(names):,} {what} ({few(names)})" for what, names in kinds.items() if names)
         raise UserError(
-            f"network.weights: '{config.weights}' does not fit {config.name}: of {counted(len(own), 'tensor')}, {found}"
+            f"network.weights: '{config.weights}' does not fit {config.name}, whose body has "
+            f"{counted(len(own), 'tensor')}: {found}"
         )
 
 
@@ -131,13 +135,11 @@ def form(tensor: Tensor | torch.Size) -> str:
     return "×".join(map(str, shape)) or "a number"
 
 
-Tell = Callable[[str], None]
-
-
-def tell_head(head: nn.Linear, head_name: str, config: NetworkConfig, tell: Tell) -> None:
-    """Say where the last layer of a file is not that of a task, which then begins with random weights."""
+def remark_on_head(head: nn.Linear, head_name: str, config: NetworkConfig) -> str:
+    """Return what a reader should know of the last layer: where that of a file is not the task's, it begins anew."""
     given = read_weights(config)
-    if not has_head(head, head_name, given):
-        theirs = given.get(f"{head_name}.weight")
-        has = "no last layer" if theirs is None else f"a last layer of {counted(len(theirs), 'class', 'classes')}"
-        tell(f"{config.name}: the weights have {has}; that of the task ({head.out_features}) begins at random")
+    if has_head(head, head_name, given):
+        return ""
+    theirs = given.get(f"{head_name}.weight")
+    has = "no last layer" if theirs is None else f"a last layer for {counted(len(theirs), 'class', 'classes')}"
+    return f"the weights of {config.name} have {has}; that for {head.out_features:,} begins at random"
