@@ -12,7 +12,7 @@ from benchmark.base.names import is_plain
 from benchmark.base.program import program
 from benchmark.base.units import counted, text_from_bytes, text_from_seconds
 from benchmark.config.evaluation import EvaluationConfig
-from benchmark.config.load import load_task
+from benchmark.config.load import load_task, task_path
 from benchmark.config.task import FEATURES, TaskConfig
 from benchmark.data.devices import default_settings, device_kind, first_devices
 from benchmark.jobs.job import Methods
@@ -52,9 +52,9 @@ WARMUP, RATE = "warmup_epochs", "lr"
 def make_features(options: FeaturesOptions) -> str:
     """Compute the features that are missing, write the task file, and return what to type next."""
     methods = load_methods(options.plugin)
-    base, wanted = read_request(options)
-    target = options.to or Path(f"{base.name}-{plain_name(options.network)}.toml")
+    target = options.to or Path(f"{task_path(options.task).stem}-{plain_name(options.network)}.toml")
     check_target(target)
+    base, wanted = read_request(options)
     folder = compute_features(wanted)
     write_if_changed(target, task_text(base, wanted, folder, methods).encode())
     return f"wrote {target}; train on it with: {program()} --datasets {target}"

@@ -166,7 +166,8 @@ class Workers:
         try:
             torch.set_num_threads(1)  # of this thread: cores that share an operator wait for the slowest
             enter(device)
-            found = worker.features(*piece, self.wanted.batch_size, most).astype(self.wanted.dtype)
+            with np.errstate(over="ignore"):  # what does not fit is refused below
+                found = worker.features(*piece, self.wanted.batch_size, most).astype(self.wanted.dtype)
         finally:
             self.free.put((device, worker))
         if not np.isfinite(found).all():

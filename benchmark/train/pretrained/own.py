@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmark.base.errors import UserError
 from benchmark.base.files import file_sha256
+from benchmark.base.names import unknown_name
 from benchmark.config.task import DataConfig, TaskConfig
 from benchmark.config.training import NetworkConfig
 from benchmark.data.cache import Folders
@@ -68,14 +69,18 @@ def trained_with(name: str) -> Trained:
 def timm_images(name: str) -> Trained:
     import timm
 
+    if not timm.is_model(name.partition(".")[0]):
+        raise unknown_name(name, timm.list_models(), "timm network")
     known: Any = timm.get_pretrained_cfg(name)
     if known is None:
-        raise UserError(f"network timm:{name}: timm knows no weights of that name")
+        raise UserError(f"timm does not say what {name} is trained with; name data.mean, data.std and data.image_size")
     return Trained(tuple(known.mean), tuple(known.std), int(known.input_size[-1]))
 
 
 def torchvision_images(name: str) -> Trained:
     import torchvision
 
+    if name not in torchvision.models.list_models(module=torchvision.models):
+        raise unknown_name(name, torchvision.models.list_models(module=torchvision.models), "torchvision network")
     preset: Any = torchvision.models.get_model_weights(name)["DEFAULT"].transforms()
     return Trained(tuple(preset.mean), tuple(preset.std), int(preset.crop_size[-1]))
