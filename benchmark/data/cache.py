@@ -162,7 +162,8 @@ def map_split(files: SplitFiles, entry: dict[str, Any]) -> Images:
 
 def pixel_type(entry: dict[str, Any]) -> np.dtype[Any]:
     """Return the type of the pixels of a split; the entry names it where they are floats."""
-    return np.dtype(entry.get("dtype", "uint8"))
+    name: str = entry.get("dtype", "uint8")
+    return np.dtype(name)
 
 
 def read_checked_array(path: Path, sha256: str) -> NDArray[np.int64]:

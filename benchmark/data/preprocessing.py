@@ -13,8 +13,8 @@ from benchmark.data.images import Loaded
 
 DIGITS = 4
 """Measured values are rounded to these digits, so that the values shown are the values used."""
-SIGNIFICANT = 6
-"""The same for floats, which can have any size: so many significant digits."""
+SIGNIFICANT = 9
+"""The same for floats, which can have any size: so many significant digits as single precision can have."""
 MOST_LISTED = 3
 """Up to so many channels, mean and std of each are shown."""
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from benchmark.base.errors import UserError
 from benchmark.base.limits import SEED, read_number
+from benchmark.base.rows import READERS, read_frame, table_suffix
 from benchmark.imports.fields import Arrays, ImportedRun
-from benchmark.imports.frames import READERS, read_frame, runs_in, table_suffix
+from benchmark.imports.frames import runs_in, text_columns
 from benchmark.imports.npz import file_sha256, read_npy, read_npz
 
 KNOWN = (".npz", ".npy", ".toml", *READERS)
@@ -64,7 +65,15 @@ def runs_of_file(path: Path, how: Reading) -> list[ImportedRun]:
     if path.suffix == ".npy":
         load = with_labels(lambda: {how.given or "logits": read_npy(path)}, how.labels)
         return [ImportedRun(name, seed, path.name, load, lambda: file_sha256(path))]
-    return list(table_runs(read_frame(path, how.columns), how, path.name, (name, seed), lambda: file_sha256(path)))
+    return list(
+        table_runs(
+            read_frame(path, partial(text_columns, how.columns)),
+            how,
+            path.name,
+            (name, seed),
+            lambda: file_sha256(path),
+        )
+    )
 
 
 def table_runs(

@@ -8,13 +8,12 @@ import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmark.base.errors import UserError, brief
+from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
 from benchmark.base.units import counted
@@ -39,53 +38,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 KEYS = ("method", "seed", "part")
 """Columns that say which run a line belongs to, and whether it is a test sample (test), val, train or of a set."""
-READERS = {
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-    ".jsonl": "read_json",
-    ".ndjson": "read_json",
-    ".parquet": "read_parquet",
-    ".feather": "read_feather",
-}
-PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-WITH_ARROW = ("read_parquet", "read_feather")
-INSTALL = 'pyarrow is needed to read it; install it with: pip install "selbench[parquet]", or: pip install pyarrow'
 TEXT = ("ids", "method", "group")
 """Fields whose numbers may be names: 007 is not 7."""
-
-
-def table_suffix(path: Path) -> str:
-    """Return the suffix that says what a file is: `.csv` of `runs.csv.gz`, but `.gz` of `runs.npz.gz`."""
-    suffixes = path.suffixes
-    if len(suffixes) > 1 and suffixes[-1] in PACKED and READERS.get(suffixes[-2], "") in ("read_csv", "read_json"):
-        return suffixes[-2]
-    return path.suffix
-
-
-def read_frame(path: Path, asked: Mapping[str, str]) -> "DataFrame":
-    """Return the table in a file, with its numbers as they are written."""
-    import pandas
-
-    reader = READERS[table_suffix(path)]
-    options: dict[str, Any] = {}
-    if reader == "read_json":
-        options = {"lines": True, "precise_float": True, "dtype": False}
-    if reader == "read_csv":
-        options = {"sep": "\t" if table_suffix(path) == ".tsv" else ",", "keep_default_na": False}
-        options["na_values"] = ["", "nan", "NaN"]
-    try:
-        if reader == "read_csv":
-            heading = pandas.read_csv(path, nrows=0, **options)
-            options["dtype"] = dict.fromkeys(text_columns(asked, list(heading.columns)), str)
-        frame: DataFrame = getattr(pandas, reader)(path, **options)
-    except ImportError as error:
-        wanted = INSTALL if reader in WITH_ARROW else f"it cannot be read ({brief(error)})"
-        raise UserError(f"'{path}': {wanted}") from None
-    except FileNotFoundError:
-        raise
-    except (ValueError, OSError, EOFError, KeyError) as error:
-        raise UserError(f"'{path}' is no {table_suffix(path)[1:]} file that can be read ({brief(error)})") from None
-    return frame
 
 
 def text_columns(asked: Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -12,9 +12,9 @@ import numpy as np
 from benchmark.base.errors import UserError
 from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
+from benchmark.base.rows import READERS, table_suffix
 from benchmark.imports.fields import SET, TOLD_OF_SETS, Arrays, ImportedRun, field_name, known_fields
 from benchmark.imports.find import Reading, find_files, read_array_file, read_seed, runs_of_file
-from benchmark.imports.frames import READERS, table_suffix
 from benchmark.imports.npz import Array, file_sha256
 
 OF_LIST = ("task", "title", "paired", "reference", "run")

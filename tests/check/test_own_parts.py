@@ -69,12 +69,12 @@ def test_the_scores_of_the_suite_pass(name: str) -> None:
     assert not failures(score_findings((POST_HOC | OWN)[name]))
 
 
-@pytest.mark.parametrize("name", ["small_cnn", "vgg16", "torchvision:resnet18"])
+@pytest.mark.parametrize("name", ["small_cnn", "vgg16", "mlp", "linear", "torchvision:resnet18"])
 def test_networks_of_the_suite_pass(name: str) -> None:
     assert not failures(network_findings(name, {}))
 
 
-@pytest.mark.parametrize("name", ["digits", "gaussians"])
+@pytest.mark.parametrize("name", ["digits", "gaussians", "breast-cancer", "wine", "digits-vectors"])
 def test_sources_of_the_suite_pass(name: str) -> None:
     assert not failures(source_findings(name, {}, NOWHERE))
 
@@ -89,6 +89,11 @@ def test_a_source_with_settings_is_examined_with_them(tmp_path: Path) -> None:
     assert all(finding.holds for finding in found)
     assert "sha256" in found[-1].remark
     assert failures(source_findings("arrays", {"path": str(tmp_path / "none.npz")}, NOWHERE))[0][0] == "can be loaded"
+    vectors = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float16)
+    np.savez(tmp_path / "vectors.npz", vectors=vectors, labels=labels)
+    own = list(source_findings("vectors", {**settings, "path": str(tmp_path / "vectors.npz")}, NOWHERE))
+    assert all(finding.holds for finding in own)
+    assert "sha256" in own[-1].remark
 
 
 SCORES = {

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.commands.bad_sets import SET_CASES, write_sets
+from tests.commands.bad_vectors import VECTOR_CASES, write_vectors
 from tests.conftest import TINY, run_all
 from tests.image_sets import (
     WNIDS,
@@ -143,7 +144,7 @@ def write(tmp_path: Path) -> dict[str, Path]:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"\xff\xfe\x00") if text is None else path.write_text(text)
-    return {name: tmp_path / name for name in texts} | write_sets(tmp_path)
+    return {name: tmp_path / name for name in texts} | write_sets(tmp_path) | write_vectors(tmp_path)
 
 
 def write_arrays(folder: Path) -> None:
@@ -399,6 +400,7 @@ CASES = [
     (["--dry-run", "--set", "data.image_size=32"], "is 8×8"),
     (["--datasets", "cifar10", "--dry-run", "--set", "data.image_size=64"], "is 32×32"),
     *SET_CASES,
+    *VECTOR_CASES,
 ]
 
 

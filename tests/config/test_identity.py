@@ -23,9 +23,10 @@ IDENTIFIED = {
     "TaskConfig": "epochs batch_size eval_batch_size threads channels_last amp compile tf32 sync_batchnorm checkpoint"
     " evaluate_at data network augment optimizer schedule averaging mixing",
     "DataConfig": "source mean std val official_val train_images test_images image_size test_holdout val_images"
-    " cache_size attribute folders classes test_share channels leave_out",
-    "NetworkConfig": "name widths dropout pool classifier cosine_scale",
-    "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale",
+    " cache_size attribute folders classes test_share channels leave_out"
+    " labels columns missing constant one_hot",
+    "NetworkConfig": "name widths dropout pool classifier cosine_scale batch_norm",
+    "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale noise feature_dropout",
     "OptimizerConfig": "name lr momentum weight_decay sharpness rho sigma smoothing statistics",
     "ScheduleConfig": "name factor every cycles hold_from hold_rate",
     "AveragingConfig": "name start rate decay ramp",
@@ -38,7 +39,7 @@ IDENTIFIED = {
 """Fields that can change a result, by class: another value gives another id."""
 NOT_IDENTIFIED = {
     "TaskConfig": " ".join(recipe.INDIFFERENT),
-    "DataConfig": "path outliers",
+    "DataConfig": "path test_path outliers",
     "BoundConfig": "alpha beta rho rho_prime abstention_cost delta threshold",
     "ResourcesConfig": "cpus gpus memory_gb",
     "Job": " ".join(job_module.INDIFFERENT),

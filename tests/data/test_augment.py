@@ -12,7 +12,7 @@ from torchvision.transforms import functional as F
 
 from benchmark.check.sync_guard import no_host_syncs
 from benchmark.config.training import AugmentConfig
-from benchmark.data.augment import RATIO, Draws, draw, jitter_colors, normalise, random_boxes, view
+from benchmark.data.augment import RATIO, Draws, draw, jitter_colors, normalise, perturb, random_boxes, view
 from benchmark.data.crops import RaggedBatch, Raw, center_crop, resized_crop
 from benchmark.data.transfer import upload_together
 
@@ -220,3 +220,35 @@ def test_nothing_is_drawn_for_what_is_off() -> None:
     random = generator()
     assert draw(AugmentConfig(), np.ones((4, 2), np.int64), random) == Draws()
     assert torch.equal(random.get_state(), generator().get_state())
+
+
+VECTORS = AugmentConfig(noise=0.5, feature_dropout=0.3)
+
+
+def test_noise_and_feature_dropout_equal_numpy_with_the_same_draws() -> None:
+    vectors = torch.randn(200, 50, 1, 1, generator=generator(1))
+    draws = draw(VECTORS, np.ones((200, 2), np.int64), generator(), 50)
+    ours = perturb(vectors, VECTORS, here(draws)).numpy()[:, :, 0, 0]
+    assert draws.noise is not None and draws.kept is not None
+    noisy = vectors.numpy()[:, :, 0, 0] + np.float32(0.5) * draws.noise
+    assert np.array_equal(ours, np.where(draws.kept, noisy, 0))
+    assert draws.noise.mean() == pytest.approx(0, abs=0.03)
+    assert draws.noise.std() == pytest.approx(1, abs=0.03)
+    assert draws.kept.mean() == pytest.approx(0.7, abs=0.02)
+    assert len({bytes(row) for row in draws.kept}) == 200, "every vector has draws of its own"
+
+
+def test_a_part_of_a_batch_has_the_draws_of_the_whole() -> None:
+    whole = draw(VECTORS, np.ones((20, 2), np.int64), generator(), 5)
+    part = whole.part(slice(7, 11))
+    assert part.noise is not None and part.kept is not None
+    assert np.array_equal(part.noise, whole.noise[7:11])
+    assert np.array_equal(part.kept, whole.kept[7:11])
+
+
+def test_no_augmentation_of_vectors_waits_for_the_device() -> None:
+    draws = draw(VECTORS, np.ones((3, 2), np.int64), generator(), 6)
+    mean, raw = torch.zeros(6, device="meta"), torch.empty(3, 6, 1, 1, dtype=torch.float16, device="meta")
+    with no_host_syncs():
+        vectors = perturb(normalise(raw, mean, mean), VECTORS, here(draws, "meta"))
+        assert (vectors.shape, vectors.dtype) == ((3, 6, 1, 1), torch.float32)

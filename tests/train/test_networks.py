@@ -237,3 +237,44 @@ def test_what_weight_decay_leaves_of_outputs_that_warm_up_does_not_train(
     left = left_of_untrained_weights(task, epochs)
     assert at_least <= left <= (1 if task.optimizer.weight_decay == 0 else at_most)
     assert (left == 1) == (task.optimizer.weight_decay == 0)
+
+
+@pytest.mark.parametrize("shape", [(30, 1, 1), (1, 8, 8)], ids=["vectors", "flattened images"])
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_mlp_is_what_it_says(shape: tuple[int, int, int], batch_norm: bool) -> None:
+    """Its logits are those of the formula; its features are its last hidden layer after the ReLU."""
+    torch.manual_seed(0)
+    config = NetworkConfig("mlp", (16, 8), dropout=0.4, batch_norm=batch_norm)
+    network = build_network(config, 3, shape)
+    network(torch.randn(20, *shape))  # moves the statistics of BatchNorm
+    images = torch.randn(5, *shape)
+    with torch.no_grad():
+        logits, features = network.eval()(images)
+    hidden = images.reshape(5, -1)
+    norms = [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm1d)]
+    layers = [layer for layer in network.body.modules() if isinstance(layer, nn.Linear)]
+    assert [layer.out_features for layer in layers] == [16, 8]
+    assert len(norms) == (2 if batch_norm else 0)
+    for index, layer in enumerate(layers):
+        hidden = hidden @ layer.weight.T
+        if batch_norm:
+            norm = norms[index]
+            assert layer.bias is None, "BatchNorm has one"
+            hidden = (hidden - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps) * norm.weight + norm.bias
+        else:
+            hidden = hidden + layer.bias
+        hidden = hidden.clamp(min=0)
+    torch.testing.assert_close(features, hidden)
+    torch.testing.assert_close(logits, features @ network.head.weight.T + network.head.bias)
+    assert (features.shape, network.feature_dim) == ((5, 8), 8)
+    dropped = sum(isinstance(layer, nn.Dropout) and layer.p == 0.4 for layer in network.modules())
+    assert dropped == 2, "after each hidden layer"
+
+
+def test_linear_is_one_layer_on_the_vector_itself() -> None:
+    network = build_network(NetworkConfig("linear"), 3, (30, 1, 1))
+    vectors = torch.randn(5, 30, 1, 1)
+    logits, features = network(vectors)
+    assert torch.equal(features, vectors[:, :, 0, 0])
+    torch.testing.assert_close(logits, features @ network.head.weight.T + network.head.bias)
+    assert parameters(network) == 30 * 3 + 3

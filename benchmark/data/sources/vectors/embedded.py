@@ -8,7 +8,8 @@ import numpy as np
 from benchmark.config.task import DataConfig
 from benchmark.data.images import Facts, Images, Loaded
 from benchmark.data.preprocessing import channel_sums, mean_and_std
-from benchmark.data.sources.vectors.columns import as_pictures, constant_columns
+from benchmark.data.sources.vectors.columns import as_pictures
+from benchmark.data.sources.vectors.encoding import constant_in
 
 SETTINGS = ()
 CACHED = False
@@ -45,7 +46,7 @@ def load(config: DataConfig, data_dir: Path) -> Loaded:
     values, labels = getattr(datasets, table.loader)(return_X_y=True)
     order = np.random.Generator(np.random.PCG64(0)).permutation(len(labels))
     train, test = order[: table.num_train], order[table.num_train :]
-    pictures = as_pictures(values[:, ~constant_columns(values[train])])
+    pictures = as_pictures(values[:, ~constant_in(values, train)])
     measured = mean_and_std(channel_sums(pictures[train]))
     mean, std = tuple(measured["mean"]), tuple(measured["std"])
     return Loaded(
