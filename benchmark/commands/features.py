@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from benchmark.base.limits import Within
 from benchmark.commands.options import (
     add_count,
     add_data_folders,
@@ -14,8 +13,7 @@ from benchmark.commands.options import (
     make_options,
     whole,
 )
-from benchmark.config.task import BATCH, SIDE
-from benchmark.library.options import FeaturesOptions
+from benchmark.library.feature_options import AT_A_TIME, SIZE, FeaturesOptions
 
 HELP = "compute the features of a task's images with a pretrained network, and write a task for them"
 
@@ -30,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a file of tensors (.safetensors, .pth), or default: those of the library's hub (default: default)",
     )
     size = "resize images to N × N pixels on the device (default: as they are)"
-    add_count(parser, "--size", Within(1, SIDE.most, SIDE.why), size, FeaturesOptions.size)
+    add_count(parser, "--size", SIZE, size, FeaturesOptions.size)
     parser.add_argument("--to", type=Path, metavar="FILE.toml", help="the task file to write (default: TASK-NAME.toml)")
     hints = get_type_hints(FeaturesOptions)
     parser.add_argument(
@@ -47,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--batch",
-        type=whole(BATCH),
+        type=whole(AT_A_TIME),
         default=0,
         metavar="N",
         help="images at a time (default: 16 per core, 256 per GPU)",

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from benchmark.config.task import FEATURES, TaskConfig
 from benchmark.data.devices import default_settings, device_kind, first_devices
 from benchmark.jobs.job import Methods
 from benchmark.jobs.plan import resolve_config
-from benchmark.library.options import FeaturesOptions
+from benchmark.library.feature_options import FeaturesOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.settings import folders_of
 from benchmark.train.preflight import check_recipe
@@ -25,14 +24,15 @@ from benchmark.train.pretrained.feature_files import compute_features
 from benchmark.train.pretrained.features import Wanted, plain_name, probe
 from benchmark.train.pretrained.own import settled
 
-RECIPE: Mapping[str, Any] = {
-    "epochs": 20,
-    "batch_size": 128,
-    "network": {"name": "mlp", "widths": [256], "dropout": 0.2},
-    "optimizer": {"name": "sgd", "lr": 0.02, "momentum": 0.9, "weight_decay": 5e-4},
+BATCH_SIZE = 256
+RECIPE: Mapping[str, Mapping[str, Any]] = {
+    "network": {"name": "mlp", "widths": [256], "dropout": 0.5},
+    "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4},
     "schedule": {"name": "cosine"},
 }
 """How a small network is trained on features: seconds for a job."""
+STEPS, LEAST_EPOCHS, MOST_EPOCHS = 2000, 10, 50
+"""About so many steps, as far as the epochs allow: more of them learn the training images by heart."""
 SAME = ("methods", "reference", "baseline", "coverages", "seeds", "model_coverages", "checkpoint")
 SAME_DATA = (
     "val",
@@ -101,16 +101,15 @@ def task_text(base: TaskConfig, wanted: Wanted, folder: Path, methods: Methods) 
     network = wanted.task.network
     title = f"{base.title} (features of {plain_name(network.name)})"
     data = {"source": FEATURES, "path": str(folder)} | said(base.data, SAME_DATA)
-    plain = {name: value for name, value in RECIPE.items() if not isinstance(value, Mapping)}
-    tables = {"data": data} | {name: table for name, table in RECIPE.items() if isinstance(table, Mapping)}
+    epochs = epochs_for(wanted.task, wanted.counts["train"])
     lines = [
         f"# The images of {base.name} as features of {network.name}, images of {network.input_size or 'their own'} "
         "pixels; written by `features`.",
-        *toml_lines({"title": title} | said(base, SAME) | plain),
+        *toml_lines({"title": title} | said(base, SAME) | {"epochs": epochs, "batch_size": BATCH_SIZE}),
     ]
-    for name, table in tables.items():
+    for name, table in {"data": data, **RECIPE}.items():
         lines += ["", f"[{name}]", *toml_lines(table)]
-    for name, table in method_tables(base, methods).items():
+    for name, table in method_tables(base, epochs, methods).items():
         lines += ["", f"[method.{json.dumps(name, ensure_ascii=False)}]", *toml_lines(table)]
     for each in base.evaluate:
         if fits(each):
@@ -123,19 +122,24 @@ def fits(config: EvaluationConfig) -> bool:
     return config.kind in ("humans", "groups") and bool(config.file)
 
 
-def method_tables(base: TaskConfig, methods: Methods) -> dict[str, dict[str, Any]]:
+def epochs_for(task: TaskConfig, count: int) -> int:
+    """Return the number of epochs for so many training images, or for the part of them that the task uses."""
+    used = min(count, task.data.train_images or count)
+    return round(min(max(STEPS * BATCH_SIZE / used, LEAST_EPOCHS), MOST_EPOCHS))
+
+
+def method_tables(base: TaskConfig, epochs: int, methods: Methods) -> dict[str, dict[str, Any]]:
     """Return the settings of methods: warm-ups keep their share of the training, rates are those of another network."""
-    share = RECIPE["epochs"] / base.epochs
     tables = {name: {key: value for key, value in table.items() if key != RATE} for name, table in base.method.items()}
     for owner in methods.names():
         method = methods.get(owner)
         if WARMUP in getattr(method.Config, "__dataclass_fields__", {}):
             label = next(iter(method.labels))
-            found = getattr(resolve_config(replace(base, method=base.method), label, owner, method), WARMUP)
+            found = getattr(resolve_config(base, label, owner, method), WARMUP)
             tables.setdefault(owner, {}).setdefault(WARMUP, found)
     for table in tables.values():
         if WARMUP in table:
-            table[WARMUP] = round(share * int(table[WARMUP]))
+            table[WARMUP] = min(round(epochs / base.epochs * int(table[WARMUP])), epochs - 1)
     return {name: table for name, table in tables.items() if table}
 
 

@@ -15,7 +15,7 @@ from benchmark.base.errors import UserError
 from benchmark.base.limits import SEED, SEEDS, Within, read_number, shown
 from benchmark.base.schema import coerce, wrong_type
 from benchmark.base.units import MOST_BYTES, bytes_from_text
-from benchmark.config.task import BATCH, SIDE, check_coverages
+from benchmark.config.task import check_coverages
 
 DATA_VARIABLE, CACHE_VARIABLE = "SELBENCH_DATA", "SELBENCH_CACHE"
 """Environment variables that name the folders of data sets and of decoded images."""
@@ -206,26 +206,6 @@ class PrepareOptions(DataOptions):
     """The tasks whose images to prepare, with changed settings, each as KEY=VALUE."""
 
     tasks: tuple[str, ...]
-    set: tuple[str, ...] = ()
-    plugin: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeaturesOptions(DataOptions):
-    """The task whose images a network makes features of, and the task file to write for them."""
-
-    task: str
-    network: str
-    weights: str = "default"
-    size: Annotated[int, SIDE] = 0
-    """The side that images are resized to; 0: as they are."""
-    to: Path | None = None
-    """None: TASK-NAME.toml in the current folder."""
-    dtype: Literal["float16", "float32"] = "float16"
-    normalise: Literal["own", "task"] = "own"
-    batch: Annotated[int, replace(BATCH, least=0)] = 0
-    """0: as suits the device."""
-    device: str = "auto"
     set: tuple[str, ...] = ()
     plugin: tuple[Path, ...] = ()
 

@@ -12,9 +12,9 @@ from torch.nn.functional import interpolate, linear, normalize
 from benchmark.base import added
 from benchmark.base.errors import UserError, brief
 from benchmark.base.names import unknown_name
-from benchmark.base.units import counted
 from benchmark.config.training import NetworkConfig
 from benchmark.train.pretrained.freezing import freeze
+from benchmark.train.pretrained.libraries import LIBRARIES
 from benchmark.train.pretrained.weights import load_weights
 
 
@@ -218,58 +218,11 @@ def linear_network(config: NetworkConfig, num_classes: int, shape: tuple[int, in
     return Network(nn.Flatten(), nn.Linear(math.prod(shape), num_classes))
 
 
-def torchvision_network(config: NetworkConfig, num_classes: int, channels: int) -> Network:
-    """Build torchvision's network with its initialisation; the feature is the input of its last linear layer."""
-    import torchvision
-
-    name = config.name.partition(":")[2]
-    if channels != 3:
-        raise UserError(f"network torchvision:{name} needs colour images, got {counted(channels, 'channel')}")
-    if name not in torchvision.models.list_models(module=torchvision.models):
-        raise unknown_name(name, torchvision.models.list_models(module=torchvision.models), "torchvision network")
-    body = torchvision.models.get_model(name, weights=None, num_classes=num_classes)
-    linear = [(path, layer) for path, layer in body.named_modules() if isinstance(layer, nn.Linear)]
-    if not linear or linear[-1][1].out_features != num_classes or getattr(body, "aux_logits", False):
-        raise UserError(f"network torchvision:{name} has no single linear classifier; choose another")
-    path, head = linear[-1]
-    body.set_submodule(path, nn.Identity())
-    network = Network(body, head)
-    network.head_name = path
-    return network
-
-
-def timm_network(config: NetworkConfig, num_classes: int, channels: int) -> Network:
-    """Build timm's network with its initialisation; the feature is its pooled pre-logits."""
-    import timm
-
-    name = config.name.partition(":")[2]
-    base, _, tag = name.partition(".")
-    if tag and timm.is_model(base) and not config.weights:
-        raise UserError(
-            f"network timm:{name}: '.{tag}' names pretrained weights; load them with network.weights = \"default\", or "
-            f"train the same network from scratch as timm:{base}"
-        )
-    if not timm.is_model(base):
-        raise unknown_name(name, timm.list_models(), "timm network")
-    if tag and timm.get_pretrained_cfg(name) is None:
-        raise unknown_name(name, timm.list_pretrained(f"{base}.*"), "pretrained timm network")
-    body: Any = timm.create_model(name, num_classes=num_classes, in_chans=channels)
-    head = body.get_classifier()
-    if not isinstance(head, nn.Linear):
-        raise UserError(f"network timm:{name} has no single linear classifier; choose another")
-    path = next(path for path, layer in body.named_modules() if layer is head)
-    body.reset_classifier(0)
-    network = Network(body, head)
-    network.head_name = path
-    return network
-
-
 Builder = Callable[[NetworkConfig, int, tuple[int, int, int]], Network]
 OWN: dict[str, Builder] = {"vgg16": vgg16, "small_cnn": small_cnn, "mlp": mlp, "linear": linear_network}
 SETTINGS = {"small_cnn": ("widths", "dropout", "pool"), "mlp": ("widths", "dropout", "batch_norm")}
 """The settings that some networks read, beyond those of the last layer."""
 FOR_VECTORS = ("mlp", "linear")
-LIBRARIES = {"torchvision": torchvision_network, "timm": timm_network}
 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
@@ -295,11 +248,12 @@ def build_linear(config: NetworkConfig, num_classes: int, shape: tuple[int, int,
 
 def library_network(config: NetworkConfig, library: str, num_classes: int, shape: tuple[int, int, int]) -> Network:
     """Build a network of another library, with the weights that its file has. Without memory, it gets none."""
-    network = LIBRARIES[library](config, num_classes, shape[0])
-    network.input_size = config.input_size
-    if config.weights and not network.head.weight.is_meta:
-        load_weights(network.body, network.head, network.head_name, config)
-    network.frozen = freeze(network.body, config.train, config.name)
+    body, head, head_name = LIBRARIES[library](config, num_classes, shape[0])
+    network = Network(body, head)
+    network.head_name, network.input_size = head_name, config.input_size
+    if config.weights and not head.weight.is_meta:
+        load_weights(body, head, head_name, config)
+    network.frozen = freeze(body, config.train, config.name)
     return network
 
 
