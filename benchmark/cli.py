@@ -20,6 +20,7 @@ COMMANDS = (
     "factorial",
     "evaluate",
     "prepare",
+    "features",
     "list",
     "score",
     "tables",

@@ -31,6 +31,7 @@ from benchmark.jobs.plan import label_owners
 from benchmark.measure.evaluate import ORACLE
 from benchmark.measure.scores import TITLES
 from benchmark.train import networks
+from benchmark.train.pretrained.libraries import LIBRARIES
 
 FOLDER = Path(__file__).resolve().parent
 MOVED = {
@@ -47,7 +48,7 @@ MEANT = {"SCORES": "score", "NETWORKS": "network", "SOURCES": "source"}
 LONGEST_NAME = 40
 BUILT_IN = {
     "SCORES": (*TITLES, ORACLE),
-    "NETWORKS": (*networks.OWN, *networks.LIBRARIES),
+    "NETWORKS": (*networks.OWN, *LIBRARIES),
     "SOURCES": image_sources.SOURCES,
 }
 NAMED = (*TABLES, "labels")

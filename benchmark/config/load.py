@@ -104,12 +104,16 @@ def other_name(base: Mapping[str, Any], top: Mapping[str, Any], table: str, fiel
 
 
 def resolve_data_path(tables: dict[str, Any], folder: Path) -> None:
-    """Make paths to data absolute from the folder they were written for, as a job may run elsewhere."""
+    """Make paths to data and weights absolute from the folder they were written for, as a job may run elsewhere."""
     data = tables.get("data")
     for name in ("path", "test_path", "outliers"):
         value = data.get(name) if isinstance(data, dict) else None
         if isinstance(data, dict) and isinstance(value, str) and value and (name != "outliers" or is_file_name(value)):
             data[name] = str(folder / value)
+    network = tables.get("network")
+    weights = network.get("weights") if isinstance(network, dict) else None
+    if isinstance(network, dict) and isinstance(weights, str) and weights not in ("", "default"):
+        network["weights"] = str(folder / weights)
 
 
 def resolve_set_paths(tables: dict[str, Any], folder: Path) -> None:

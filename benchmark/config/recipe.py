@@ -131,6 +131,8 @@ def network(recipe: Recipe) -> str:
     """Return the name of the network, and its settings that are not the default ones."""
     used, default = recipe.network, NetworkConfig(recipe.network.name)
     own = {name: value for name, value in vars(used).items() if value != getattr(default, name)}
+    if sha256 := own.pop("weights_sha256", ""):
+        own["pretrained"] = sha256[:8]
     settings = ", ".join(f"{name} {'-'.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in own.items())
     return f"{used.name} ({settings})" if settings else used.name
 
@@ -139,7 +141,8 @@ def optimiser(recipe: Recipe) -> str:
     used = recipe.optimizer
     momentum = f", momentum {used.momentum:g}" if used.momentum else ""
     sharp = "" if used.sharpness == "none" else f", {used.sharpness} steps (rho {used.used_rho:g})"
-    return f"{used.name}, learning rate {used.lr:g}{momentum}, weight decay {used.weight_decay:g}{sharp}"
+    head = f" (head {used.head_lr:g})" if used.head_lr else ""
+    return f"{used.name}, learning rate {used.lr:g}{head}{momentum}, weight decay {used.weight_decay:g}{sharp}"
 
 
 def schedule(recipe: Recipe | TaskConfig) -> str:

@@ -19,7 +19,9 @@ OWN_SOURCES = ("folder", "arrays", "vectors")
 """Sources of a user's own data; mean, std and augmentation of another data set do not fit them."""
 EMBEDDED = ("breast-cancer", "wine", "digits-vectors")
 """Tables that come with scikit-learn."""
-MEASURED = (*OWN_SOURCES, *EMBEDDED)
+FEATURES = "features"
+"""Vectors that a network made of images, for a task that the command `features` wrote."""
+MEASURED = (*OWN_SOURCES, *EMBEDDED, FEATURES)
 """Sources whose mean and std are measured where a task names none."""
 CLASSES = Within(0, 10**6, "each class is an output of the network")
 IMAGES = Within(0, 10**9, "no data set has more images")
@@ -54,7 +56,7 @@ class DataConfig:
     folders: tuple[str, ...] = later(())
     """imagenet, folder: only these class folders."""
     path: str = unidentified("")
-    """folder, arrays, vectors: where your data lies, relative to the task file. What the data is, its hash says."""
+    """folder, arrays, vectors, features: where the data lies, relative to the task file. What it is, its hash says."""
     test_path: str = unidentified("")
     """vectors: the table to test on, if it is a file of its own."""
     outliers: str = unidentified("")

@@ -1,14 +1,17 @@
 """How a network is trained: its layers, the augmentation of its images, its optimiser and its rate."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from benchmark.base.limits import Positive, Weight, Within
-from benchmark.base.schema import check, later
+from benchmark.base.limits import Positive, Weight, Within, shown
+from benchmark.base.schema import check, later, unidentified
 from benchmark.config.ingredients import PUBLISHED_RHO, check_owners
 
 EPOCHS = Within(1, 100_000, "a training would last for years")
 NO_EPOCH = Within(0, EPOCHS.most, EPOCHS.why)
+LIBRARIES = ("timm", "torchvision")
+TRAINED = re.compile(r"all|head|last:[1-9][0-9]{0,3}")
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,35 @@ class NetworkConfig:
     """s."""
     batch_norm: bool = later(True)
     """mlp: whether each hidden layer has BatchNorm before its ReLU."""
+    weights: str = unidentified("")
+    """timm, torchvision: what training begins with: `default`, the weights that the library's hub has, or a file of
+    tensors (.safetensors, .pth). What the weights are, their hash says."""
+    weights_sha256: str = later("")
+    """The SHA-256 of their file; filled in when jobs are planned. A file with another one is refused."""
+    normalise: Literal["task", "own"] = unidentified("task")
+    """Whose mean and std pixels are normalised with. own: those that the weights were trained with. task: those of the
+    task, and where `weights` is set and the task names none, those of the weights. The numbers are part of the id."""
+    input_size: Annotated[int, Within(0, 4096, "a batch of such images fits into no memory")] = later(0)
+    """timm, torchvision: images are resized on the device to this side before the network sees them; 0 = as they
+    are."""
+    train: str = later("all")
+    """What of a network with `weights` is trained: `all`, `head` (the last layer), or `last:N` (it and the last N
+    stages). The rest stays as it is, with the statistics of its BatchNorm."""
 
     def __post_init__(self) -> None:
         check(0 <= self.dropout < 1, f"dropout must be at least 0 and below 1, got {self.dropout}")
         check_owners(self, {"cosine_scale": ("cosine",)}, "classifier")
+        check(TRAINED.fullmatch(self.train) is not None, f"train must be all, head or last:N, got {shown(self.train)}")
+        is_library = self.name.partition(":")[0] in LIBRARIES
+        for name in ("weights", "input_size"):
+            check(is_library or not getattr(self, name), f"{name} belongs to timm:NAME and torchvision:NAME")
+        for name, neutral in (("train", "all"), ("normalise", "task")):
+            check(self.is_pretrained or getattr(self, name) == neutral, f"{name} = {getattr(self, name)} needs weights")
+
+    @property
+    def is_pretrained(self) -> bool:
+        """Return whether it begins with weights of a file; records have their hash alone."""
+        return bool(self.weights or self.weights_sha256)
 
     @property
     def body(self) -> "NetworkConfig":
@@ -90,6 +118,9 @@ class OptimizerConfig:
     """f-sam: λ."""
     statistics: Literal["first", "both"] = later("first")
     """Which of the two passes moves the statistics of BatchNorm; released codes let both."""
+    head_lr: Annotated[float, Within(0, 10**9, "no training survives such steps")] = later(0.0)
+    """The learning rate of all that is not the body of the network: its last layer, and what a method adds. The
+    schedule scales both. 0 = the same as the rest."""
 
     def __post_init__(self) -> None:
         check(0 <= self.momentum < 1, f"momentum must be at least 0 and below 1, got {self.momentum}")

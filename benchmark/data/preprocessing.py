@@ -52,13 +52,18 @@ def preprocessing(task: TaskConfig, loaded: Loaded | None) -> str:
         return ""
     what = "vectors" if task.data.source == "vectors" else "images"
     if task.data.mean:
-        scaled = f"{numbers(task.data.mean, task.data.std)} (from the task file)"
+        scaled = f"{numbers(task.data.mean, task.data.std)} ({named_by(task)})"
     elif loaded is None:
         scaled = f"mean and std of the training {what}, measured when they are cached"
     else:
         scaled = f"{numbers(loaded.mean, loaded.std)} (measured from the training {what})"
     hint = " ([augment] names some)" if task.augment == AugmentConfig() else ""
     return f"own {what}: {scaled}; augmentation {augmentation(task)}{hint}"
+
+
+def named_by(task: TaskConfig) -> str:
+    """Return where the mean and std of a task are from, as far as it says so."""
+    return "of the network's weights, or from the task file" if task.network.weights else "from the task file"
 
 
 def numbers(mean: Sequence[float], std: Sequence[float]) -> str:

@@ -10,12 +10,13 @@ from benchmark.base.source_code import hash_of
 from benchmark.jobs.same_code import SAME_CODE
 
 CORE = Path(__file__).resolve().parents[1]
-DECIDING = ("data", "train", "train/steps", "train/outcome")
+DECIDING = ("data", "train", "train/steps", "train/outcome", "train/pretrained")
 """The packages whose code a prediction can depend on, beyond what its job's id and the hash of its data say."""
 DECIDING_FILES = ("interface.py", "jobs/plan.py", "jobs/members.py", "config/ingredients.py")
 INDIFFERENT = {
     "data": {"cache", "cache_build", "cache_chunks", "devices"},
     "train": {"accounting", "bound", "preflight", "provenance", "pulse"},
+    "train/pretrained": {"features", "feature_files", "hub"},
 }
 """Their modules that cannot change a result: the hash of the data covers it, or it only tests, watches or describes."""
 OWN = ("benchmark", "methods")

@@ -36,7 +36,8 @@ from benchmark.store.manifest import Manifest, TableSettings, needed_plugin
 from benchmark.store.stale import installed_torch
 from benchmark.store.store import Store
 from benchmark.tables.build import pick_reference
-from benchmark.train.preflight import Found, check_recipe, find_data, find_outliers
+from benchmark.train.preflight import Found, check_recipe, find_data, find_outliers, head_remark
+from benchmark.train.pretrained.own import settled
 from benchmark.tune.ledger import Settings
 from benchmark.tune.search import PlannedTrial, as_stored, find_grid, make_trials, value_at, without_idle_validation
 
@@ -65,7 +66,9 @@ class SuiteMaker:
 
     def read_tasks(self, names: Iterable[str], changes: Iterable[str] = ()) -> list[TaskConfig]:
         """Read tasks: what the device suggests, their own settings, what the command line sets, `changes`."""
-        return load_tasks(names, [*self.overrides, *changes, *self.speed], default_settings(device_kind(self.device)))
+        defaults = default_settings(device_kind(self.device))
+        tasks = load_tasks(names, [*self.overrides, *changes, *self.speed], defaults)
+        return [settled(task, self.folders) for task in tasks]
 
     def read_standards(self, names: Iterable[str]) -> dict[str, TaskConfig]:
         """Return by name the tasks without overrides: as the suite's file of that name, or else their own, has them."""
@@ -80,7 +83,7 @@ class SuiteMaker:
     def find_data(self, task: TaskConfig) -> Found:
         """Find a task's images, and tell what a person should know of them before it runs."""
         data = find_data(task, self.folders, required=self.needs_data(task))
-        for text in (data.remark, "" if self.quiet else data.preprocessing):
+        for text in (data.remark, *(() if self.quiet else (data.preprocessing, head_remark(task, data.facts)))):
             if text:
                 say(f"{task.name}: {text}")
         return data

@@ -21,6 +21,7 @@ from benchmark.data.sources import describe, get_source
 from benchmark.library.options import PrepareOptions
 from benchmark.library.registry import load_plugins
 from benchmark.library.settings import folders_of
+from benchmark.train.pretrained.own import settled
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def prepare_data(options: PrepareOptions) -> Iterator[Prepared]:
     folders = folders_of(options)
     for task in load_tasks(options.tasks, options.set):
         try:
-            yield Prepared(task.name, prepared(task, folders))
+            yield Prepared(task.name, prepared(settled(task, folders), folders))
         except UserError as error:
             yield Prepared(task.name, error=error)
 

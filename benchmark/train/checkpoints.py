@@ -24,7 +24,6 @@ from benchmark.train.trainer import (
     averages_of,
     network_of,
     trained_names,
-    trained_parameters,
 )
 
 MOST_TIME_SPENT = 0.02
@@ -224,7 +223,8 @@ def state_from_plain(trainer: Trainer, plain: dict[str, Any]) -> State:
 
 def load_optimizer(state: State, by_name: Mapping[str, Mapping[str, Any]]) -> None:
     """Load the state of parameters into the optimiser, which knows what of it belongs on the device."""
-    numbers = {parameter: number for number, parameter in enumerate(trained_parameters(state.method))}
+    listed = (parameter for group in state.optimizer.param_groups for parameter in group["params"])
+    numbers = {parameter: number for number, parameter in enumerate(listed)}
     parameters = dict(state.method.named_parameters())
     whole = state.optimizer.state_dict()
     whole["state"] |= {numbers[parameters[name]]: values for name, values in by_name.items()}

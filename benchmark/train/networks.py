@@ -7,13 +7,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, normalize
+from torch.nn.functional import interpolate, linear, normalize
 
 from benchmark.base import added
 from benchmark.base.errors import UserError, brief
 from benchmark.base.names import unknown_name
-from benchmark.base.units import counted
 from benchmark.config.training import NetworkConfig
+from benchmark.train.pretrained.freezing import freeze
+from benchmark.train.pretrained.libraries import LIBRARIES
+from benchmark.train.pretrained.weights import load_weights
 
 
 class Network(nn.Module):
@@ -25,6 +27,12 @@ class Network(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.head = head
         self.extra: nn.Linear | None = None
+        self.head_name = ""
+        """What the head is called in files of weights."""
+        self.input_size = 0
+        """The side that images are resized to; 0: as they are."""
+        self.frozen: tuple[str, ...] = ()
+        """Parts of the body that are not trained, by name."""
         self.memory_format = torch.contiguous_format
         self.inner_dtype: torch.dtype | None = None
         self.register_load_state_dict_post_hook(forget_counts)  # type: ignore[no-untyped-call]
@@ -58,6 +66,13 @@ class Network(nn.Module):
         if compiled:
             self.compile()
 
+    def train(self, mode: bool = True) -> "Network":
+        """Set the mode. What is frozen always stays in evaluation mode, and with it the statistics of its BatchNorm."""
+        super().train(mode)
+        for name in self.frozen:
+            self.body.get_submodule(name).eval()
+        return self
+
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         logits, features, _ = self.with_hidden(images)
         return logits, features
@@ -67,7 +82,7 @@ class Network(nn.Module):
 
         The body computes in half precision, if so set; the last layer never does: rounded logits would tie.
         """
-        images = images.contiguous(memory_format=self.memory_format)
+        images = resized(images, self.input_size).contiguous(memory_format=self.memory_format)
         with torch.autocast(images.device.type, self.inner_dtype) if self.inner_dtype else nullcontext():
             features = self.body(images)
         if self.inner_dtype:
@@ -77,6 +92,13 @@ class Network(nn.Module):
         if self.extra is not None:
             logits = torch.cat([logits, self.extra(hidden)], dim=1)
         return logits, features, hidden
+
+
+def resized(images: Tensor, side: int) -> Tensor:
+    """Return images at another size, by linear interpolation with antialiasing; at 0 as they are."""
+    if side in (0, images.shape[-1]):
+        return images
+    return interpolate(images, size=(side, side), mode="bilinear", antialias=True)
 
 
 class CosineClassifier(nn.Linear):
@@ -196,49 +218,11 @@ def linear_network(config: NetworkConfig, num_classes: int, shape: tuple[int, in
     return Network(nn.Flatten(), nn.Linear(math.prod(shape), num_classes))
 
 
-def torchvision_network(name: str, num_classes: int, channels: int) -> Network:
-    """Build torchvision's network with its initialisation; the feature is the input of its last linear layer."""
-    import torchvision
-
-    if channels != 3:
-        raise UserError(f"network torchvision:{name} needs colour images, got {counted(channels, 'channel')}")
-    if name not in torchvision.models.list_models(module=torchvision.models):
-        raise unknown_name(name, torchvision.models.list_models(module=torchvision.models), "torchvision network")
-    body = torchvision.models.get_model(name, weights=None, num_classes=num_classes)
-    linear = [(path, layer) for path, layer in body.named_modules() if isinstance(layer, nn.Linear)]
-    if not linear or linear[-1][1].out_features != num_classes or getattr(body, "aux_logits", False):
-        raise UserError(f"network torchvision:{name} has no single linear classifier; choose another")
-    path, head = linear[-1]
-    body.set_submodule(path, nn.Identity())
-    return Network(body, head)
-
-
-def timm_network(name: str, num_classes: int, channels: int) -> Network:
-    """Build timm's network with its initialisation; the feature is its pooled pre-logits."""
-    import timm
-
-    base, _, tag = name.partition(".")
-    if tag and timm.is_model(base):
-        raise UserError(
-            f"network timm:{name}: '.{tag}' names pretrained weights, which cannot be loaded yet; timm:{base} trains "
-            "the same network from scratch"
-        )
-    if not timm.is_model(name):
-        raise unknown_name(name, timm.list_models(), "timm network")
-    body: Any = timm.create_model(name, num_classes=num_classes, in_chans=channels)
-    head = body.get_classifier()
-    if not isinstance(head, nn.Linear):
-        raise UserError(f"network timm:{name} has no single linear classifier; choose another")
-    body.reset_classifier(0)
-    return Network(body, head)
-
-
 Builder = Callable[[NetworkConfig, int, tuple[int, int, int]], Network]
 OWN: dict[str, Builder] = {"vgg16": vgg16, "small_cnn": small_cnn, "mlp": mlp, "linear": linear_network}
 SETTINGS = {"small_cnn": ("widths", "dropout", "pool"), "mlp": ("widths", "dropout", "batch_norm")}
 """The settings that some networks read, beyond those of the last layer."""
 FOR_VECTORS = ("mlp", "linear")
-LIBRARIES = {"torchvision": torchvision_network, "timm": timm_network}
 
 
 def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
@@ -248,7 +232,7 @@ def build_network(config: NetworkConfig, num_classes: int, shape: tuple[int, int
 
 def build_linear(config: NetworkConfig, num_classes: int, shape: tuple[int, int, int]) -> Network:
     """Build a network whose last layer is linear."""
-    library, _, name = config.name.partition(":")
+    library = config.name.partition(":")[0]
     if config.name in added.NETWORKS:
         return added_network(config, num_classes, shape)
     if config.name not in OWN and library not in LIBRARIES:
@@ -258,8 +242,19 @@ def build_linear(config: NetworkConfig, num_classes: int, shape: tuple[int, int,
     if shape[1:] == (1, 1) and config.name not in FOR_VECTORS:
         raise UserError(f"network {config.name} needs images; for vectors take {' or '.join(FOR_VECTORS)}")
     if library in LIBRARIES:
-        return LIBRARIES[library](name, num_classes, shape[0])
+        return library_network(config, library, num_classes, shape)
     return OWN[config.name](config, num_classes, shape)
+
+
+def library_network(config: NetworkConfig, library: str, num_classes: int, shape: tuple[int, int, int]) -> Network:
+    """Build a network of another library, with the weights that its file has. Without memory, it gets none."""
+    body, head, head_name = LIBRARIES[library](config, num_classes, shape[0])
+    network = Network(body, head)
+    network.head_name, network.input_size = head_name, config.input_size
+    if config.weights and not head.weight.is_meta:
+        load_weights(body, head, head_name, config)
+    network.frozen = freeze(body, config.train, config.name)
+    return network
 
 
 def check_settings(config: NetworkConfig) -> None:

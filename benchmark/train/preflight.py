@@ -20,6 +20,7 @@ from benchmark.interface import Method
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.suite import Suite
 from benchmark.train.networks import Network, build_network
+from benchmark.train.pretrained.weights import check_fit, read_weights, remark_on_head
 
 ABSENT = "absent"
 SMALL_BYTES = 2**25
@@ -92,7 +93,10 @@ def remark_on(task: TaskConfig, loaded: Loaded) -> str:
 
 def check_recipe(task: TaskConfig, facts: Facts) -> None:
     """Raise UserError for whatever would fail every job of a task, before anything runs."""
-    weights = sum(parameter.numel() for parameter in empty_network(task, facts).parameters())
+    network = empty_network(task, facts)
+    weights = sum(parameter.numel() for parameter in network.parameters())
+    if task.network.weights:
+        check_fit(network.body, network.head, network.head_name, read_weights(task.network), task.network)
     if weights > MOST_WEIGHTS:
         raise UserError(
             f"the network has {weights:,} weights on images of {facts.shape[1]}×{facts.shape[2]}; expected at most "
@@ -107,6 +111,14 @@ def check_recipe(task: TaskConfig, facts: Facts) -> None:
         raise UserError(
             f"augment.color_jitter needs 8-bit images, and those of '{task.data.source}' are not; set it to 0"
         )
+
+
+def head_remark(task: TaskConfig, facts: Facts) -> str:
+    """Return whether the last layer of a pretrained network begins anew; empty for other networks."""
+    if not task.network.weights:
+        return ""
+    network = empty_network(task, facts)
+    return remark_on_head(network.head, network.head_name, task.network)
 
 
 def check_kind(task: TaskConfig, facts: Facts) -> None:

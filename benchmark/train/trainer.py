@@ -26,7 +26,7 @@ from benchmark.train.networks import Network, build_network
 from benchmark.train.pulse import Pulse
 from benchmark.train.steps.averaging import Averages, fresh_statistics, load_average
 from benchmark.train.steps.mixing import prepared, rows_of
-from benchmark.train.steps.optimizers import OPTIMIZERS, learning_rate
+from benchmark.train.steps.optimizers import OPTIMIZERS, set_rates, with_rates
 from benchmark.train.steps.sharpness import Sharpness, make_sharpness
 from benchmark.train.steps.step import accumulate, take_step
 
@@ -99,7 +99,8 @@ class Trainer:
         """
         task = self.task_for(method)
         fused = has_streams(self.device) or task.amp == "fp16"
-        optimizer = OPTIMIZERS[task.optimizer.name](trained_parameters(method), task.optimizer, fused=fused or None)
+        groups = with_rates(trained_parameters(method), network_of(method).body.parameters(), task.optimizer)
+        optimizer = OPTIMIZERS[task.optimizer.name](groups, task.optimizer, fused=fused or None)
         if fused and task.optimizer.momentum:
             for parameter in trained_parameters(method):
                 # Else the first step makes it without values, and leaves it so where the step is skipped.
@@ -185,9 +186,8 @@ class Trainer:
         state.averages.begin_epoch(epoch, parameters)
         for step_index, batch in zip(range(first, num_steps), self.batches(method, epoch, first), strict=False):
             progress = Progress(epoch, num_epochs, step_index, num_steps)
-            rate = learning_rate(task.optimizer.lr, task.schedule, epoch, step_index / num_steps, num_epochs)
-            for group in state.optimizer.param_groups:
-                group["lr"] = rate
+            fraction = step_index / num_steps
+            set_rates(state.optimizer, task.optimizer.lr, task.schedule, epoch, fraction, num_epochs)
             step = take_step(steps, state.optimizer, batch, seed, progress, state.scaler, state.sharpness)
             accumulate(state.sums, step)
             state.averages.after_step(parameters)

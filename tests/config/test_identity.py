@@ -25,9 +25,10 @@ IDENTIFIED = {
     "DataConfig": "source mean std val official_val train_images test_images image_size test_holdout val_images"
     " cache_size attribute folders classes test_share channels leave_out"
     " labels columns missing constant one_hot",
-    "NetworkConfig": "name widths dropout pool classifier cosine_scale batch_norm",
+    "NetworkConfig": "name widths dropout pool classifier cosine_scale batch_norm weights_sha256"
+    " input_size train",
     "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale noise feature_dropout",
-    "OptimizerConfig": "name lr momentum weight_decay sharpness rho sigma smoothing statistics",
+    "OptimizerConfig": "name lr momentum weight_decay sharpness rho sigma smoothing statistics head_lr",
     "ScheduleConfig": "name factor every cycles hold_from hold_rate",
     "AveragingConfig": "name start rate decay ramp",
     "MixingConfig": "name alpha weight reduction",
@@ -40,6 +41,7 @@ IDENTIFIED = {
 NOT_IDENTIFIED = {
     "TaskConfig": " ".join(recipe.INDIFFERENT),
     "DataConfig": "path test_path outliers",
+    "NetworkConfig": "weights normalise",
     "BoundConfig": "alpha beta rho rho_prime abstention_cost delta threshold",
     "ResourcesConfig": "cpus gpus memory_gb",
     "Job": " ".join(job_module.INDIFFERENT),

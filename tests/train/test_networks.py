@@ -191,7 +191,7 @@ def test_small_cnn(pool: str) -> None:
     [
         ("vgg17", (3, 32, 32), "did you mean 'vgg16'"),
         ("timm:resnet181", (3, 32, 32), "did you mean"),
-        ("timm:resnet18.a1_in1k", (3, 32, 32), "names pretrained weights, which cannot be loaded yet"),
+        ("timm:resnet18.a1_in1k", (3, 32, 32), "names pretrained weights; load them with network.weights"),
         ("torchvision:resnet19", (3, 32, 32), "did you mean 'resnet18'|did you mean 'resnet"),
         ("torchvision:resnet18", (1, 32, 32), "needs colour images"),
         ("torchvision:squeezenet1_0", (3, 64, 64), "no single linear classifier"),

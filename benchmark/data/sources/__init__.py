@@ -34,6 +34,7 @@ SOURCES = {
     "breast-cancer": "vectors.embedded",
     "wine": "vectors.embedded",
     "digits-vectors": "vectors.embedded",
+    "features": "vectors.features",
 }
 
 
