@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from benchmark.base.errors import UserError, brief
-from benchmark.base.files import HOST, read_if_there, say, sync_folder, write_atomically
+from benchmark.base.files import HOST, read_if_there, say, sync, write_atomically
 from benchmark.base.schema import build
 from benchmark.selector.extra import needed
 from benchmark.selector.model import Description
@@ -118,7 +118,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    sync_folder(folder.parent)
+    sync(folder.parent)
 
 
 def read_selector(folder: Path) -> tuple[Content, dict[str, Tensor]]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmark.base.errors import UserError
-from benchmark.base.files import remove_leftovers, say, sync_folder
+from benchmark.base.files import remove_leftovers, say, sync
 from benchmark.base.prefetch import ahead
 from benchmark.base.schema import identity
 from benchmark.base.units import counted, text_from_bytes, text_from_seconds
@@ -49,7 +49,7 @@ def compute_features(wanted: Wanted, tell: Tell = say) -> Path:
             check_space(wanted, partial, tell)
             write_features(wanted, partial, tell)
             partial.rename(folder)
-            sync_folder(folder.parent)
+            sync(folder.parent)
         except OSError as error:
             raise cannot_write(folder, error) from None
     return folder
