@@ -1,6 +1,8 @@
-"""Choose some of many rows, the same ones each time, and read tables with a row for each sample."""
+"""Choose some of many rows, the same ones each time; read tables with a row for each sample, write rows of numbers."""
 
-from collections.abc import Callable, Iterable, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,3 +69,12 @@ def read_frame(path: Path, as_text: Callable[[Sequence[str]], Iterable[str]]) ->
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise UserError(f"'{path}' is no {table_suffix(path)[1:]} file that can be read ({brief(error)})") from None
     return frame
+
+
+def csv_text(rows: Sequence[Mapping[str, float]]) -> str:
+    """Return rows of numbers as CSV, with nine digits each; a row may lack some of the columns."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: f"{value:.9g}" for key, value in row.items()} for row in rows)
+    return text.getvalue()

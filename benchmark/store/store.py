@@ -1,8 +1,6 @@
 """Read and write the results folder. Files are written whole, the record last: a job with a record is done."""
 
-import csv
 import hashlib
-import io
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -27,6 +25,7 @@ from benchmark.base.files import (
     write_sealed,
 )
 from benchmark.base.names import is_plain
+from benchmark.base.rows import csv_text
 from benchmark.measure.prediction import Classifier, Evidence
 from benchmark.store.manifest import FOREIGN, Manifest, checked_names, plain_manifest, read_manifest
 from benchmark.store.prediction_file import packed, packed_classifier, unpacked, unpacked_classifier
@@ -233,11 +232,7 @@ class Store:
 
     def write_history(self, folder: Path, rows: Sequence[Mapping[str, float]]) -> str:
         """Write the learning curve as CSV, and return the SHA-256 of the file."""
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: f"{value:.9g}" for key, value in row.items()} for row in rows)
-        return self.write_checked(folder, HISTORY, text.getvalue().encode())
+        return self.write_checked(folder, HISTORY, csv_text(rows).encode())
 
     def write_checkpoint(self, folder: Path, payload: bytes, name: str = CHECKPOINT) -> None:
         """Write a checkpoint and keep the one before it, in case of damage. torch.load ignores the seal at the end."""
