@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmark.base.units import counted
 from benchmark.config.recipe import augmentation
 from benchmark.config.task import TaskConfig
 from benchmark.config.training import AugmentConfig
@@ -67,5 +68,5 @@ def named_by(task: TaskConfig) -> str:
 
 def numbers(mean: Sequence[float], std: Sequence[float]) -> str:
     if len(mean) > MOST_LISTED:
-        return f"mean and std of {len(mean)} columns"
+        return f"mean and std of {counted(len(mean), 'column')}"
     return "mean {}, std {}".format(*(" ".join(f"{value:g}" for value in each) for each in (mean, std)))

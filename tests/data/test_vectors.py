@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from benchmark.base.errors import UserError
+from benchmark.config.evaluation import EvaluationConfig
 from benchmark.config.load import load_task
 from benchmark.config.task import EMBEDDED, DataConfig
 from benchmark.config.training import AugmentConfig
@@ -16,6 +17,7 @@ from benchmark.data import cache, cache_build
 from benchmark.data.cache import Folders, cache_name
 from benchmark.data.cache_build import open_cache
 from benchmark.data.dataset import facts_of, load, prepare
+from benchmark.data.evaluation.sets import open_set
 from benchmark.data.images import Images, Loaded
 from benchmark.data.sources import check_labels, describe, get_source
 from tests.conftest import NOWHERE, PLENTY
@@ -272,3 +274,23 @@ def test_embedded_tables(name: str) -> None:
     if name == "digits-vectors":
         images, _ = load(load_task("digits").data, NOWHERE)
         assert np.array_equal(images.test.labels, loaded.test.labels), "the same test images as the task digits"
+
+
+def test_an_evaluation_set_of_vectors_has_the_columns_of_the_task(tmp_path: Path) -> None:
+    """A task that differs in its test rows alone fits; one with other training rows may have other categories."""
+    elsewhere, other = frame(1), frame(2)
+    home = write(frame(), tmp_path / "a")
+    home = replace(home, test_path=write(frame(3), tmp_path / "b").path, test_share=0.0)
+    paths = {"fits": (home.path, write(elsewhere, tmp_path / "c").path)}
+    paths["differs"] = (write(other, tmp_path / "d").path, home.test_path)
+    data = 'source = "vectors"\nlabels = "kind"\none_hot = ["colour"]'
+    for name, (train, test) in paths.items():
+        text = f'extends = "wine"\n[data]\n{data}\npath = "{train}"\ntest_path = "{test}"\n'
+        (tmp_path / f"{name}.toml").write_text(text)
+    folders, task = Folders(tmp_path, tmp_path / "cache"), replace(load_task("wine"), data=replace(home, val=0.2))
+    sets = {name: EvaluationConfig("shift", images=str(tmp_path / f"{name}.toml")) for name in paths}
+    (part,) = open_set(sets["fits"], task, folders).parts
+    assert part.images is not None
+    assert np.array_equal(rows(part.images), expected(elsewhere))
+    with pytest.raises(UserError, match="makes its columns from other training rows than the task"):
+        open_set(sets["differs"], task, folders)

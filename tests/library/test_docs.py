@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,17 @@ def test_the_page_has_every_public_name(name: str) -> None:
 @pytest.mark.parametrize("module", ["metrics", "scores"])
 def test_the_page_has_every_function(module: str) -> None:
     assert not [name for name in getattr(sb, module).__all__ if f"`{name}`" not in PAGE]
+
+
+def test_the_example_of_the_page_on_vectors(alone: None, tmp_path: Path) -> None:
+    """It is the file that is shipped, and it runs."""
+    example = ROOT / "configs" / "examples" / "apples.toml"
+    (block,) = re.findall(r"```toml\n(extends.*?)```", (ROOT / "docs" / "vectors.md").read_text(), re.S)
+    assert tomllib.loads(block) == tomllib.loads(example.read_text())
+    results = sb.run(
+        str(example), methods=["SR", "SAT"], seeds=2, results=tmp_path / "results", workers=0, cache_dir=tmp_path
+    )
+    frame = results.to_frame()
+    accuracy = frame[frame.measure == "accuracy"].value
+    assert len(accuracy) >= 4
+    assert accuracy.min() > 0.8

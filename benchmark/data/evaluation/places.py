@@ -16,6 +16,9 @@ from benchmark.data.images import Facts, Images, Loaded
 from benchmark.data.sources import EVALUATION
 from benchmark.data.sources._evaluation import is_arrays
 
+ENCODED = ("path", "test_share", "columns", "missing", "constant", "one_hot")
+"""Settings that decide what the columns of vectors are."""
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -42,7 +45,18 @@ def names_task(config: EvaluationConfig) -> bool:
 def open_task(config: EvaluationConfig, home: Home) -> Opened:
     """Return the test images of another task."""
     data = home.fit(load_task(config.images).data)
+    check_encoding(config.images, data, home.data)
     return opened(config, home, data, *load(data, home.folders, home.build))
+
+
+def check_encoding(name: str, other: DataConfig, home: DataConfig) -> None:
+    """Raise UserError where the columns of other vectors follow from other training rows than those of the task."""
+    follows = bool(other.one_hot or home.one_hot) or "drop" in (other.constant, home.constant)
+    if follows and any(getattr(other, field) != getattr(home, field) for field in ENCODED):
+        raise UserError(
+            f"images: '{name}' makes its columns from other training rows than the task (data.one_hot, data.constant), "
+            "so that they may mean something else; give it the same data settings but for data.test_path"
+        )
 
 
 def open_files(config: EvaluationConfig, home: Home) -> Opened:

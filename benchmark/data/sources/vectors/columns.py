@@ -1,5 +1,7 @@
-"""Turn a matrix of numbers into what the pipeline carries, and refuse numbers that cannot be trained on."""
+"""Hold rows of numbers, text and labels; turn numbers into what the pipeline carries."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,19 @@ from benchmark.base.limits import shown
 Matrix = NDArray[Any]
 """(N, D)."""
 COUNTED = "rows count from 0"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of a file, or of one split in it."""
+
+    values: Matrix
+    labels: NDArray[Any]
+    where: str
+    names: Sequence[str]
+    """Of the columns of `values`."""
+    texts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Columns of text by name; None where a value is missing."""
 
 
 def as_pictures(values: Matrix) -> NDArray[Any]:

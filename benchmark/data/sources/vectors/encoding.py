@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from benchmark.base.errors import UserError
 from benchmark.base.units import counted
 from benchmark.config.task import DataConfig
-from benchmark.data.sources.vectors.columns import COUNTED, Matrix, quoted
-from benchmark.data.sources.vectors.parts import Part
+from benchmark.data.sources.vectors.columns import COUNTED, Matrix, Part, quoted
 
 BLOCK = 2**22
 """Numbers that are looked at together: files may be larger than memory."""

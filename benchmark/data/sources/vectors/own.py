@@ -20,9 +20,9 @@ from benchmark.config.task import DataConfig
 from benchmark.data.images import Facts, Images, Loaded
 from benchmark.data.sources.arrays import array_files
 from benchmark.data.sources.folder import split_off_test
-from benchmark.data.sources.vectors.columns import as_pictures, label_kind, quoted
+from benchmark.data.sources.vectors.columns import Part, as_pictures, label_kind, quoted
 from benchmark.data.sources.vectors.encoding import Encoding
-from benchmark.data.sources.vectors.parts import WHOLE, Part, Parts, data_files, read_parts
+from benchmark.data.sources.vectors.parts import WHOLE, Parts, data_files, read_parts
 
 SETTINGS = ("path", "test_path", "classes", "test_share", "labels", "columns", "missing", "constant", "one_hot")
 CACHED = True

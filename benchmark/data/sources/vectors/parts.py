@@ -1,7 +1,6 @@
 """Find the files of a user's vectors, and read them as numbers, text and labels, not yet encoded."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,12 @@ from benchmark.base.units import counted
 from benchmark.config.task import DataConfig
 from benchmark.data.sources.arrays import read_arrays
 from benchmark.data.sources.folder import own_path
-from benchmark.data.sources.vectors.columns import Matrix
+from benchmark.data.sources.vectors.columns import Part
+from benchmark.data.sources.vectors.tables import read_table
 
 SPLITS = ("train", "test", "val")
 WHOLE = ""
 """The name of a part that has still to be split."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """The rows of a file, or of one split in it."""
-
-    values: Matrix
-    labels: NDArray[Any]
-    where: str
-    names: Sequence[str]
-    """Of the columns of `values`."""
-    texts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Columns of text by name; None where a value is missing."""
 
 
 Parts = dict[str, Part]
@@ -72,8 +59,6 @@ def read_file(path: Path, config: DataConfig) -> Parts:
     if path.is_dir() or path.suffix == ".npz":
         return parts_of_arrays(path, config)
     if table_suffix(path) in READERS and path.is_file():  # opening a pipe would wait for its writer
-        from benchmark.data.sources.vectors.tables import read_table
-
         return {WHOLE: read_table(path, config)}
     kinds = f"an npz file, a folder of npy files, or a table as {', '.join(READERS)}"
     raise UserError(f"'{path}' cannot be read as vectors; expected {kinds}")

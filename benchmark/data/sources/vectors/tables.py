@@ -14,8 +14,7 @@ from benchmark.base.limits import shown
 from benchmark.base.names import unknown_name
 from benchmark.base.rows import read_frame, table_suffix
 from benchmark.config.task import DataConfig
-from benchmark.data.sources.vectors.columns import COUNTED, label_kind
-from benchmark.data.sources.vectors.parts import Part
+from benchmark.data.sources.vectors.columns import COUNTED, Part, label_kind
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
