@@ -359,7 +359,10 @@ CASES = [
     (["--set", "optimizer.name=adam"], "momentum belongs to sgd"),
     (["--set", "network.name=vgg16", "--set", "network.dropout=0.5"], "belongs to small_cnn and mlp"),
     (["--set", "network.name=vgg16"], "vgg16 needs square images of at least 32×32"),
-    (["--set", "network.name=timm:resnet18.a1_in1k"], "'.a1_in1k' names pretrained weights.* from scratch as timm:resnet18"),
+    (
+        ["--set", "network.name=timm:resnet18.a1_in1k"],
+        "'.a1_in1k' names pretrained weights.* from scratch as timm:resnet18",
+    ),
     (["--set", "checkpoint=best", "--set", "data.val=0"], "needs validation images"),
     (["--reference", "sr", "--methods", "dg"], "not among the methods"),
     (["--max-steps", "0"], "from 1 to 1,000,000, got '0'"),
