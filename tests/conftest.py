@@ -125,8 +125,10 @@ def pytest_testnodedown(node: Any) -> None:
     node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that need more than Python, or much time, run only where they are asked for."""
+    keep_together(items)
     if config.option.markexpr:
         return
     needs = {item: marker for item in items for marker in NEEDS if item.get_closest_marker(marker)}
@@ -134,6 +136,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=list(needs))
     config.stash[LEFT_OUT] = Counter(needs.values())
     getattr(config, "workeroutput", {})["left_out"] = dict(config.stash[LEFT_OUT])
+
+
+def keep_together(items: list[pytest.Item]) -> None:
+    """One process has the tests of a file, and one all files that must run alone: none waits for another."""
+    alone = {item.path for item in items if "alone" in getattr(item, "fixturenames", ())}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("alone" if item.path in alone else str(item.path)))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
