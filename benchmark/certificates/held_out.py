@@ -77,10 +77,9 @@ class Source:
         except Unavailable:
             raise Unavailable(NO_HELD_OUT) from None
         images = counted(validation.num_samples, "validation image")
-        view = View(run, validation, validation)
-        confidence_by(score, view, record)
-        if not view.used:
-            return judged(record, run, score, validation, run.test, validation, f"all {images}")
+        found = judged(record, run, score, validation, run.test, validation, f"all {images}")
+        if not found.run.used:
+            return found
         fitting, certifying = divided(validation, 0.5, record.seed)
         origin = f"half of {images}: the score's parameters are fitted on the other half"
         return judged(record, run, score, certifying, run.test, fitting, origin)

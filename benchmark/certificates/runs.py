@@ -16,7 +16,7 @@ from benchmark.measure.guarantees import (
     certify,
     certify_coverage,
 )
-from benchmark.measure.sets.formulas import Judged
+from benchmark.measure.sets.formulas import Judged, is_right_or_wrong
 from benchmark.measure.sets.parts import Kept
 from benchmark.measure.statistics import LEVEL
 from benchmark.store.record import Record
@@ -64,7 +64,7 @@ class CertifiedRun:
         """Tell whether so many errors among the kept test images are improbable where the guarantee holds."""
         found = self.realised(self.at_risk[risk].threshold)
         kept = round(found.coverage * len(self.held_out.tested.loss))
-        if found.risk is None or not is_right_or_wrong(self.held_out.tested):
+        if found.risk is None or not is_right_or_wrong(self.held_out.tested.loss):
             return False
         return bool(binom.sf(round(found.risk * kept) - 1, kept, risk) < LEVEL)
 
@@ -105,7 +105,7 @@ def certify_run(record: Record, run: FinishedRun, score: str, wanted: Wanted) ->
     """Certify the thresholds of one run with one score. Raise Unavailable where that cannot be."""
     held_out = wanted.source.of(record, run, score)
     images, delta = held_out.certifying, wanted.delta
-    if wanted.bound == SGR and not is_right_or_wrong(images):
+    if wanted.bound == SGR and not is_right_or_wrong(images.loss):
         raise Unavailable("sgr is a bound for right and wrong predictions, and its losses lie between")
     return CertifiedRun(
         record,
@@ -114,7 +114,3 @@ def certify_run(record: Record, run: FinishedRun, score: str, wanted: Wanted) ->
         {risk: certify(images.confidence, images.loss, risk, delta, wanted.bound) for risk in wanted.risks},
         {coverage: certify_coverage(images.confidence, coverage, delta) for coverage in wanted.coverages},
     )
-
-
-def is_right_or_wrong(images: Judged) -> bool:
-    return bool(((images.loss == 0) | (images.loss == 1)).all())
