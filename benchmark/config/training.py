@@ -28,6 +28,11 @@ class NetworkConfig:
     """The last layer: W·f + b, or s·cos(f, w) without a bias."""
     cosine_scale: Positive = later(8.0)
     """s."""
+    feature: Annotated[int, Within(0, 65_536, "its weights fit into no memory")] = later(0)
+    """small_cnn: units of a hidden layer with BatchNorm before the last layer; they are the features. 0: none, the
+    maps themselves are the features."""
+    residual: bool = later(False)
+    """small_cnn with `feature`: whether two more convolutions with a shortcut follow the last one."""
     batch_norm: bool = later(True)
     """mlp: whether each hidden layer has BatchNorm before its ReLU."""
     weights: str = unidentified("")
@@ -49,6 +54,7 @@ class NetworkConfig:
         check(0 <= self.dropout < 1, f"dropout must be at least 0 and below 1, got {self.dropout}")
         check_owners(self, {"cosine_scale": ("cosine",)}, "classifier")
         check(TRAINED.fullmatch(self.train) is not None, f"train must be all, head or last:N, got {shown(self.train)}")
+        check(bool(self.feature) or not self.residual, "residual needs feature, the size of the hidden layer")
         is_library = self.name.partition(":")[0] in LIBRARIES
         for name in ("weights", "input_size"):
             check(is_library or not getattr(self, name), f"{name} belongs to timm:NAME and torchvision:NAME")
@@ -136,15 +142,20 @@ class OptimizerConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    name: Literal["constant", "step", "cosine", "cyclic"] = "constant"
+    name: Literal["constant", "step", "cosine", "cyclic", "one-cycle"] = "constant"
     factor: Annotated[float, Within(0, 1000, "no training survives such steps")] = 1.0
     every: Annotated[int, Within(1, 100_000)] = 1
     """step: the learning rate is multiplied by `factor` every so many epochs."""
     cycles: Annotated[int, Within(1, 100_000)] = later(1)
     """cyclic: the number of times the rate falls from its full value to zero along a cosine."""
+    rise: float = later(0.2)
+    """one-cycle: the share of the training in which the rate rises, in a line from a tenth of its full value; along a
+    cosine it then falls to zero."""
     hold_from: Annotated[int, NO_EPOCH] = later(0)
     """Hold the rate after so many epochs, at `hold_rate` times optimizer.lr; 0: never."""
     hold_rate: Annotated[float, Within(0, 1000, "no training survives such steps")] = later(0.0)
 
     def __post_init__(self) -> None:
+        check(0 < self.rise < 1, f"rise must lie between 0 and 1, got {self.rise:g}")
+        check_owners(self, {"rise": ("one-cycle",)}, "name")
         check(bool(self.hold_from) or not self.hold_rate, "hold_rate needs hold_from, the epochs before it holds")

@@ -25,10 +25,11 @@ IDENTIFIED = {
     "DataConfig": "source mean std val official_val train_images test_images image_size test_holdout val_images"
     " cache_size attribute folders classes test_share channels leave_out"
     " labels columns missing constant one_hot",
-    "NetworkConfig": "name widths dropout pool classifier cosine_scale batch_norm weights_sha256 input_size train",
+    "NetworkConfig": "name widths dropout pool classifier cosine_scale batch_norm feature residual "
+    "weights_sha256 input_size train",
     "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale noise feature_dropout",
     "OptimizerConfig": "name lr momentum weight_decay sharpness rho sigma smoothing statistics head_lr",
-    "ScheduleConfig": "name factor every cycles hold_from hold_rate",
+    "ScheduleConfig": "name factor every cycles rise hold_from hold_rate",
     "AveragingConfig": "name start rate decay ramp",
     "MixingConfig": "name alpha weight reduction",
     "Job": "task method config data_sha256 source_sha256 max_steps needs held_out own_parts outliers_sha256 evaluates"

@@ -62,9 +62,17 @@ def test_every_task_resolves_with_all_its_methods() -> None:
 
 def test_extends_merges_tables() -> None:
     parent, child = load_task("cifar10"), load_task("cifar10-cpu")
-    assert child.optimizer == replace(parent.optimizer, lr=0.02)
+    assert child.optimizer == parent.optimizer
+    assert child.data == replace(parent.data, val=0.1, train_images=30_000)
     assert child.data.mean == parent.data.mean
     assert child.augment == parent.augment
+
+
+@pytest.mark.parametrize("parent", ["base", "base.toml"])
+def test_a_parent_lies_beside_the_file_that_extends_it(tmp_path: Path, parent: str) -> None:
+    (tmp_path / "base.toml").write_text('extends = "digits"\nepochs = 3\n')
+    (tmp_path / "child.toml").write_text(f'extends = "{parent}"\n')
+    assert load_task(str(tmp_path / "child.toml")).epochs == 3
 
 
 @pytest.mark.parametrize("name", ["torchvision:resnet18", "timm:resnet18", "vgg16"])

@@ -3,6 +3,7 @@
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from benchmark.config.task import TaskConfig
 from benchmark.config.training import NetworkConfig
 from benchmark.data.dataset import facts_of
 from benchmark.jobs.plan import resolve_config
-from benchmark.train.networks import Network, build_network
+from benchmark.train.networks import Network, Residual, build_network
 from benchmark.train.steps.optimizers import learning_rate
 from methods import Registry
 from tests.train.test_speed_settings import assert_resumes, make_job
@@ -186,6 +187,49 @@ def test_small_cnn(pool: str) -> None:
     assert features.shape == (2, network.feature_dim) == (2, 6 if pool == "average" else 6 * 4 * 3)
 
 
+def conditioned(**settings: Any) -> Network:
+    torch.manual_seed(0)
+    return build_network(NetworkConfig("small_cnn", (16, 24), feature=32, **settings), 10, (3, 16, 16))
+
+
+@pytest.mark.parametrize("pool", ["average", "flatten"])
+@pytest.mark.parametrize("residual", [False, True])
+def test_a_feature_layer_begins_with_an_even_guess_and_unit_features(pool: str, residual: bool) -> None:
+    network = conditioned(pool=pool, residual=residual).train()
+    images, labels = torch.randn(256, 3, 16, 16), torch.arange(256) % 10
+    logits, features = network(images)
+    assert features.shape == (256, network.feature_dim) == (256, 32)
+    loss = nn.functional.cross_entropy(logits, labels).item()
+    assert loss == pytest.approx(math.log(10), abs=0.02), "no class is ahead"
+    assert features.min() == 0
+    assert (features.detach().square().mean(0) - 0.5).abs().max() < 0.25, "E relu(u)² of unit variance"
+    network.add_outputs(1, zero=False)
+    assert network.extra.weight.std().item() == pytest.approx(0.01, rel=0.5)
+
+
+def test_a_feature_layer_begins_with_weights_of_he() -> None:
+    for layer in conditioned(residual=True).body.modules():
+        if isinstance(layer, (nn.Conv2d, nn.Linear)):
+            assert layer.weight.std().item() == pytest.approx(math.sqrt(2 / layer.weight[0].numel()), rel=0.15)
+
+
+def test_a_residual_body_adds_to_its_shortcut() -> None:
+    network = conditioned(residual=True).eval()
+    residual = [layer for layer in network.body if isinstance(layer, Residual)]
+    assert len(residual) == 1, "after the last convolution"
+    maps = torch.randn(2, 24, 4, 4)
+    assert not torch.equal(residual[0](maps), maps)
+    nn.init.zeros_(residual[0].inner[3].weight)
+    assert torch.equal(residual[0](maps), maps)
+
+
+def test_settings_of_the_small_network_are_checked() -> None:
+    with pytest.raises(ValueError, match="residual needs feature"):
+        NetworkConfig("small_cnn", (8,), residual=True)
+    with pytest.raises(UserError, match=r"network\.feature belongs to small_cnn, not to vgg16"):
+        build_network(NetworkConfig("vgg16", feature=8), 10, (3, 32, 32))
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
@@ -225,8 +269,9 @@ def left_of_untrained_weights(task: TaskConfig, epochs: int) -> float:
 @pytest.mark.parametrize(
     ("name", "at_least", "at_most"),
     [("cifar10", 0, 1e-6), ("cifar100", 0, 1e-6)]
-    + [(f"{name}-cpu", 0.82, 0.99) for name in ("cifar10", "cifar100", "svhn", "imagenet", "celeba")]
-    + [(name, 0.8195, 0.99) for name in ("digits", "gaussians", "fashion-mnist", "cifar100-cpu-tuned")],
+    + [(f"{name}-cpu", 0.39, 0.55) for name in ("cifar10", "cifar100", "svhn")]
+    + [(f"{name}-cpu", 0.82, 0.99) for name in ("imagenet", "celeba")]
+    + [(name, 0.8155, 0.99) for name in ("digits", "gaussians", "fashion-mnist", "cifar100-cpu-tuned")],
 )
 def test_what_weight_decay_leaves_of_outputs_that_warm_up_does_not_train(
     name: str, at_least: float, at_most: float

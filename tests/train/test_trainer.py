@@ -341,6 +341,30 @@ def test_learning_rates() -> None:
     assert learning_rate(0.2, snapshots, 40, 0.5, 200) < 0.2, "per iteration"
 
 
+@pytest.mark.parametrize("rise", [0.1, 0.25, 0.5])
+def test_a_one_cycle_rate_is_that_of_torch(rise: float) -> None:
+    """Its scheduler has one shape for both ways: the rise is that of `linear`, the fall that of `cos`."""
+    schedule, steps = ScheduleConfig("one-cycle", rise=rise), 40
+    expected = [torch_one_cycle(shape, rise, steps) for shape in ("linear", "cos")]
+    for step in range(steps):
+        found = learning_rate(0.4, schedule, step // 10, step % 10 / 10, 4)
+        assert found == pytest.approx(expected[step >= rise * steps][step], abs=1e-6)
+
+
+def torch_one_cycle(shape: Any, rise: float, steps: int) -> list[float]:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    pace = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 0.4, total_steps=steps + 1, pct_start=(rise * steps + 1) / (steps + 1), anneal_strategy=shape,
+        cycle_momentum=False, div_factor=10, final_div_factor=1e9,
+    )  # fmt: skip
+    rates = []
+    for _ in range(steps):
+        rates.append(pace.get_last_lr()[0])
+        optimizer.step()
+        pace.step()
+    return rates
+
+
 def test_a_contrastive_loss_that_never_started_is_noted(tiny: Path, tmp_path: Path, registry: Registry) -> None:
     job = make_job(tiny, "CCL-SC", registry, "method.ccl_sc.queue_size=5000")
     context = Context(tmp_path, NOWHERE, registry)

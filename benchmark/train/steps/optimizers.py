@@ -49,4 +49,13 @@ def learning_rate(base: float, schedule: ScheduleConfig, epoch: int, fraction: f
     if schedule.name == "cyclic":
         length = math.ceil(num_epochs / schedule.cycles)
         return base * 0.5 * (1 + math.cos(math.pi * ((epoch + fraction) % length) / length))
+    if schedule.name == "one-cycle":
+        return base * one_cycle((epoch + fraction) / num_epochs, schedule.rise)
     return base
+
+
+def one_cycle(done: float, rise: float) -> float:
+    """Return the share of the full rate: it rises in a line from a tenth, then falls along a cosine to zero."""
+    if done < rise:
+        return 0.1 + 0.9 * done / rise
+    return 0.5 * (1 + math.cos(math.pi * (done - rise) / (1 - rise)))
