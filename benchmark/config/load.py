@@ -82,7 +82,7 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         return tables
     if not isinstance(parent, str):
         raise UserError(f"{path.name}: extends: expected the name of a task, got {shown(parent)}")
-    beside = path.parent / f"{parent}.toml"
+    beside = path.parent / f"{parent.removesuffix('.toml')}.toml"
     return extend(read_task(beside if beside.is_file() else task_path(parent), (*seen, path)), tables)
 
 
