@@ -87,7 +87,7 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def extend(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` changed by `top`. Drop what `base` says of another network, or of images and labels that `top` replaces."""
+    """Return `base` changed by `top`. Drop what `base` says of a network, images or labels that `top` replaces."""
     kept = dict(base)
     if other_name(base, top, "network", "name"):
         del kept["network"]

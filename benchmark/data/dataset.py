@@ -100,10 +100,11 @@ class DataSet:
     shape: tuple[int, int, int]
     posterior: NDArray[np.float64] | None
     sha256: str
-    labels_changed: float | None = None
     outliers: Split | None = None
     """Images of another task, for methods that need some. Nothing reads their labels."""
     outliers_sha256: str = ""
+    labels_changed: float | None = None
+    """The share of training labels from a file that differ from those of the source."""
 
     def batch_sizes(self, batch_size: int) -> list[int]:
         return [end - start for start, end in batch_bounds(len(self.train), batch_size)]
@@ -229,9 +230,9 @@ def prepare(
         shape=facts.shape,
         posterior=posterior,
         sha256=sha256,
-        labels_changed=loaded.labels_changed,
         outliers=placed.get("outliers"),
         outliers_sha256=outliers_sha256,
+        labels_changed=loaded.labels_changed,
     )
 
 

@@ -101,7 +101,7 @@ def origins_table(records: Sequence[Record]) -> Markup:
 
 def labels_text(record: Record) -> str | None:
     """Return how many training labels from a file differ from those of the data set; None where there is no file."""
-    return None if record.labels_changed is None else f"{record.labels_changed:.1%} other than the data set's own"
+    return None if record.labels_changed is None else f"{record.labels_changed:.1%} differ from those of the data set"
 
 
 def imported_text(origin: Provenance) -> str | None:

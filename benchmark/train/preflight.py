@@ -16,7 +16,7 @@ from benchmark.data.dataset import check_outliers, facts_of, load, outliers_hash
 from benchmark.data.images import Facts, Loaded
 from benchmark.data.preprocessing import preprocessing
 from benchmark.data.sources import get_source
-from benchmark.data.sources._train_labels import relabelled, remark_on_labels, with_hash
+from benchmark.data.sources._train_labels import remark_on_labels, with_hash
 from benchmark.interface import Method
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.suite import Suite
@@ -80,7 +80,8 @@ def find_uncached(task: TaskConfig, folders: Folders) -> Found:
         with TemporaryDirectory() as folder:
             loaded, sha256 = open_cache(task.data, Folders(folders.data, Path(folder)), tell=lambda text: None)
             return Found(facts, sha256, remark_on(task, loaded), preprocessing(task, loaded), "not cached")
-    return Found(facts, facts.sha256 or ABSENT, remark_on_labels(task.data, None), preprocessing(task, None), "not cached" if there else ABSENT)
+    remark, state = remark_on_labels(task.data, None), "not cached" if there else ABSENT
+    return Found(facts, facts.sha256 or ABSENT, remark, preprocessing(task, None), state)
 
 
 def is_small(config: DataConfig, folders: Folders) -> bool:

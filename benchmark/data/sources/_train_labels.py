@@ -145,5 +145,5 @@ def remark_on_labels(config: DataConfig, changed: float | None) -> str:
         return ""
     name = Path(config.train_labels).name
     if changed is None:
-        return f"training labels from {name}; how many differ from the data set's own is not known yet"
-    return f"training labels from {name}, {changed:.1%} of them other than the data set's own"
+        return f"training labels from {name}; how many differ from those of the data set is not known yet"
+    return f"training labels from {name}, {changed:.1%} differ from those of the data set"
