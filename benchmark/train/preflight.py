@@ -16,7 +16,7 @@ from benchmark.data.dataset import check_outliers, facts_of, load, outliers_hash
 from benchmark.data.images import Facts, Loaded
 from benchmark.data.preprocessing import preprocessing
 from benchmark.data.sources import get_source
-from benchmark.data.sources._train_labels import remark_on_labels, with_hash
+from benchmark.data.sources._train_labels import has_labels, remark_on_labels, with_hash
 from benchmark.interface import Method
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.suite import Suite
@@ -55,8 +55,9 @@ def with_labels_hash(task: TaskConfig, folders: Folders) -> TaskConfig:
 
 def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
     """Return what is known of a task's data. If not required, they may be missing, and no cache is built."""
+    data = task.data if required or has_labels(task.data, folders.data) else task.data.images_alone
     try:
-        loaded, sha256 = load(task.data, folders, build=required)
+        loaded, sha256 = load(data, folders, build=required)
     except MissingData:
         if required:
             raise

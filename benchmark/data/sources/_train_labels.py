@@ -85,6 +85,11 @@ def label_file(config: DataConfig, data_dir: Path) -> LabelFile:
     return LabelFile(path, array)
 
 
+def has_labels(config: DataConfig, data_dir: Path) -> bool:
+    """Tell whether the training labels are there: those of the source, or those in the file that the task names."""
+    return not config.train_labels or label_file(config, data_dir).exists
+
+
 def with_hash(config: DataConfig, data_dir: Path) -> DataConfig:
     """Return the settings with the hash of the training labels, which identifies them wherever their file lies.
 
@@ -94,10 +99,9 @@ def with_hash(config: DataConfig, data_dir: Path) -> DataConfig:
         if config.train_labels_sha256:
             raise UserError(f"{FIELD}_sha256 needs {FIELD}, the file that it is of")
         return config
-    file = label_file(config, data_dir)
-    if config.train_labels_sha256 and not file.exists:
+    if config.train_labels_sha256 and not has_labels(config, data_dir):
         return config
-    sha256 = hash_of(file.read())
+    sha256 = hash_of(label_file(config, data_dir).read())
     if config.train_labels_sha256 not in ("", sha256):
         raise UserError(
             f"{FIELD}: the labels in '{config.train_labels}' have the SHA-256 {sha256}, and {FIELD}_sha256 is another; "
