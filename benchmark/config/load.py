@@ -31,10 +31,10 @@ def load_task(name: str, overrides: Iterable[str] = (), defaults: Mapping[str, A
 
     `defaults` are values for this machine, used where the task says nothing.
     """
-    path = task_path(name)
-    tables = extend({**(defaults or {}), **read_task(path, ())}, parse_overrides(overrides))
+    path, changes = task_path(name), parse_overrides(overrides)
+    resolve_data_path(changes, Path.cwd())
+    tables = extend({**(defaults or {}), **read_task(path, ())}, changes)
     check_levels(tables, name)
-    resolve_data_path(tables, Path.cwd())
     if "name" in tables:
         raise UserError(f"{name}: a task's name is that of its file; remove 'name'")
     return build(TaskConfig, {**tables, "name": path.stem}, str(name))
@@ -87,13 +87,15 @@ def read_task(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def extend(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` changed by `top`. Drop what `base` says of another network, or of images that `top` replaces."""
+    """Return `base` changed by `top`. Drop what `base` says of a network, images or labels that `top` replaces."""
     kept = dict(base)
     if other_name(base, top, "network", "name"):
         del kept["network"]
     if other_name(base, top, "data", "source") in MEASURED:
         kept["data"] = {name: value for name, value in base["data"].items() if name not in ("mean", "std")}
         kept.pop("augment", None)
+    if other_name(base, top, "data", "train_labels") is not None:
+        kept["data"] = {name: value for name, value in kept["data"].items() if name != "train_labels_sha256"}
     return merge(kept, top)
 
 
@@ -110,6 +112,9 @@ def resolve_data_path(tables: dict[str, Any], folder: Path) -> None:
         value = data.get(name) if isinstance(data, dict) else None
         if isinstance(data, dict) and isinstance(value, str) and value and (name != "outliers" or is_file_name(value)):
             data[name] = str(folder / value)
+    labels = data.get("train_labels") if isinstance(data, dict) else None
+    if isinstance(data, dict) and isinstance(labels, str) and lies_in(folder, file_and_array(labels)[0]):
+        data["train_labels"] = str(folder / labels)  # else it lies in the folder of the data sets
     network = tables.get("network")
     weights = network.get("weights") if isinstance(network, dict) else None
     if isinstance(network, dict) and isinstance(weights, str) and weights not in ("", "default"):
@@ -127,8 +132,19 @@ def resolve_set_paths(tables: dict[str, Any], folder: Path) -> None:
 
 def located(name: str, folder: Path) -> str:
     """Return the absolute path of what lies in a folder; any other name, such as that of a task, as it is."""
-    lies_there = bool(name) and not is_task(name) and os.path.exists(f"{folder}/{name}")  # noqa: PTH110 - of any length
+    lies_there = not is_task(name) and lies_in(folder, name)
     return str(folder / name) if looks_like_file(name) or lies_there else name
+
+
+def lies_in(folder: Path, name: str) -> bool:
+    """Tell whether there is something of a name, of any length, in a folder."""
+    return bool(name) and os.path.exists(f"{folder}/{name}")  # noqa: PTH110 - a Path fails where a name is too long
+
+
+def file_and_array(text: str) -> tuple[str, str]:
+    """Return the two parts of `FILE.npz:ARRAY`; of any other name of a file, all of it and nothing."""
+    file, _, array = text.rpartition(":")
+    return (file, array) if file.lower().endswith(".npz") else (text, "")
 
 
 def is_task(name: str) -> bool:

@@ -110,7 +110,7 @@ def recipe_text(used: Mapping[str, Any]) -> dict[str, str]:
 def lines_of(recipe_json: str) -> dict[str, str]:
     recipe = build(Recipe, json.loads(recipe_json), "recipe")
     return {
-        "data": recipe.data.source,
+        "data": data(recipe),
         "network": network(recipe),
         "epochs": str(recipe.epochs),
         "batch size": str(recipe.batch_size),
@@ -125,6 +125,12 @@ def settings_text(config: Any) -> str:
     """Return the name of an ingredient, and its settings that are not the default ones."""
     own = [f"{name} {value}" for name, value in identity(config).items() if name != "name"]
     return f"{config.name} ({', '.join(own)})" if own else str(config.name)
+
+
+def data(recipe: Recipe) -> str:
+    """Return the source of the images, and which training labels they have where a file names them."""
+    labels = recipe.data.train_labels_sha256
+    return f"{recipe.data.source}, training labels {labels[:8]}" if labels else recipe.data.source
 
 
 def network(recipe: Recipe) -> str:

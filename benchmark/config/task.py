@@ -62,6 +62,11 @@ class DataConfig:
     outliers: str = unidentified("")
     """Another task, by name or file, whose training images are outliers for methods that need some; their labels are
     ignored. A job that trains on them has their hash."""
+    train_labels: str = unidentified("")
+    """A file of labels for all training images, in their order, in place of their own: `FILE.npy` or
+    `FILE.npz:ARRAY`, relative to the task file or to the folder of the data sets. Test images keep their labels."""
+    train_labels_sha256: str = later("")
+    """The SHA-256 of these labels; filled in when jobs are planned. Labels with another one are refused."""
     classes: Annotated[int, CLASSES] = later(0)
     """folder, arrays, vectors: how many classes there must be; 0 = as many as there are."""
     test_share: float = later(0.0)
@@ -105,6 +110,11 @@ class DataConfig:
         check(len(set(self.folders)) == len(self.folders), "folders must name each class once")
         check(len(set(self.leave_out)) == len(self.leave_out), "leave_out must name each class once")
         check(0 <= self.test_share < 1, f"test_share must be at least 0 and below 1, got {self.test_share}")
+        check(
+            not (self.train_labels and self.leave_out),
+            "train_labels and leave_out exclude each other: an image of a class left out could come back under the "
+            "label of another",
+        )
         check(not self.val_images or self.official_val, "val_images is a part of the official_val split; set that too")
 
     @property
@@ -116,6 +126,11 @@ class DataConfig:
     def channels_read(self) -> int:
         """Return the number of channels that image files are decoded to."""
         return len(self.mean) or self.channels or 3
+
+    @property
+    def images_alone(self) -> "DataConfig":
+        """Return the settings for those who need the images and not what the task calls them."""
+        return replace(self, train_labels="", train_labels_sha256="")
 
     @property
     def has_validation(self) -> bool:

@@ -24,6 +24,7 @@ from benchmark.data.crops import Raw, center_crop
 from benchmark.data.images import Facts, Images, Loaded, Ragged
 from benchmark.data.residency import Pixels, Rows, place_on_device
 from benchmark.data.sources import check_labels, describe, get_source, source_version
+from benchmark.data.sources._train_labels import relabelled
 from benchmark.data.transfer import upload_together
 from benchmark.interface import Batch
 
@@ -45,6 +46,8 @@ def load_as_of(version: str, config: DataConfig, folders: Folders, build: bool) 
         sha256 = loaded.sha256()
     if loaded.test_alone:
         raise UserError(f"data.source: '{config.source}' has nothing to train on; it is for evaluation sets")
+    if config.train_labels:
+        loaded = relabelled(loaded, config, folders.data)
     if config.leave_out:
         loaded = leave_out(loaded, config, loaded.num_classes or describe(config).num_classes)
     if config.official_val and loaded.val is None:
@@ -100,6 +103,8 @@ class DataSet:
     outliers: Split | None = None
     """Images of another task, for methods that need some. Nothing reads their labels."""
     outliers_sha256: str = ""
+    labels_changed: float | None = None
+    """The share of training labels from a file that differ from those of the source."""
 
     def batch_sizes(self, batch_size: int) -> list[int]:
         return [end - start for start, end in batch_bounds(len(self.train), batch_size)]
@@ -227,12 +232,13 @@ def prepare(
         sha256=sha256,
         outliers=placed.get("outliers"),
         outliers_sha256=outliers_sha256,
+        labels_changed=loaded.labels_changed,
     )
 
 
 def load_outliers(config: DataConfig, facts: Facts, folders: Folders, build: bool) -> tuple[Images, str]:
     """Return the training images of the task that `data.outliers` names, and their hash."""
-    other = load_task(config.outliers).data
+    other = load_task(config.outliers).data.images_alone
     loaded, sha256 = load(other, folders, build)
     check_outliers(config, facts, facts_of(other, loaded))
     return loaded.train, outliers_hash(other, sha256, len(loaded.train))

@@ -100,6 +100,8 @@ class Loaded:
     mean: tuple[float, ...] = ()
     """Mean of the training images by channel, where their cache has it; `std` likewise."""
     std: tuple[float, ...] = ()
+    labels_changed: float | None = None
+    """The share of all training images whose label, from a file, is another than the source's own."""
     test_alone: bool = False
     """Whether there is nothing to train on; `train` then has the test images."""
 

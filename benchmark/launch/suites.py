@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -36,8 +37,15 @@ from benchmark.store.manifest import Manifest, TableSettings, needed_plugin
 from benchmark.store.stale import installed_torch
 from benchmark.store.store import Store
 from benchmark.tables.build import pick_reference
-from benchmark.train.preflight import Found, check_recipe, find_data, find_outliers, head_remark
-from benchmark.train.pretrained.own import settled
+from benchmark.train.preflight import (
+    Found,
+    check_recipe,
+    filled_in,
+    find_data,
+    find_outliers,
+    head_remark,
+    with_labels_hash,
+)
 from benchmark.tune.ledger import Settings
 from benchmark.tune.search import PlannedTrial, as_stored, find_grid, make_trials, value_at, without_idle_validation
 
@@ -68,13 +76,20 @@ class SuiteMaker:
         """Read tasks: what the device suggests, their own settings, what the command line sets, `changes`."""
         defaults = default_settings(device_kind(self.device))
         tasks = load_tasks(names, [*self.overrides, *changes, *self.speed], defaults)
-        return [settled(task, self.folders) for task in tasks]
+        return [filled_in(task, self.folders) for task in tasks]
 
     def read_standards(self, names: Iterable[str]) -> dict[str, TaskConfig]:
         """Return by name the tasks without overrides: as the suite's file of that name, or else their own, has them."""
         defaults, own = default_settings(device_kind(self.device)), task_names()
         files = [Path(name).stem if Path(name).stem in own else name for name in names]
-        return {task.name: task for task in (load_task(file, defaults=defaults) for file in files)}
+        tasks = (load_task(file, defaults=defaults) for file in files)
+        return {task.name: self.with_labels_known(task) for task in tasks}
+
+    def with_labels_known(self, task: TaskConfig) -> TaskConfig:
+        """Return a task with the hash of its training labels, if their file is there: a run may replace it."""
+        with suppress(UserError):
+            return with_labels_hash(task, self.folders)
+        return task
 
     def seeds_of(self, task: TaskConfig) -> Sequence[int]:
         """Return the seeds asked for, or the task's own. One is enough to try a few steps."""

@@ -19,10 +19,9 @@ from benchmark.jobs.plan import resolve_config
 from benchmark.library.feature_options import FeaturesOptions
 from benchmark.library.registry import load_methods
 from benchmark.library.settings import folders_of
-from benchmark.train.preflight import check_recipe
+from benchmark.train.preflight import check_recipe, filled_in
 from benchmark.train.pretrained.feature_files import compute_features
 from benchmark.train.pretrained.features import Wanted, plain_name, probe
-from benchmark.train.pretrained.own import settled
 
 BATCH_SIZE = 256
 RECIPE: Mapping[str, Mapping[str, Any]] = {
@@ -42,6 +41,8 @@ SAME_DATA = (
     "val_images",
     "test_holdout",
     "leave_out",
+    "train_labels",
+    "train_labels_sha256",
 )
 """The fields of a task, and of its data, that the new task has as they are."""
 SAME_SET = ("kind", "name", "file", "columns")
@@ -79,7 +80,7 @@ def read_request(options: FeaturesOptions) -> tuple[TaskConfig, Wanted]:
     network = {"name": options.network, "weights": weights, "input_size": options.size, "normalise": options.normalise}
     changes = [f"network.{name}={value}" for name, value in network.items()]
     base = load_task(options.task, options.set)
-    task = settled(load_task(options.task, [*options.set, *changes], default_settings(kind)), folders)
+    task = filled_in(load_task(options.task, [*options.set, *changes], default_settings(kind)), folders)
     if base.data.source == FEATURES:
         raise UserError(f"{base.name}: its data are features already; name the task of the images")
     devices = ("cpu",) if kind == "cpu" else tuple(first_devices(options.device, 1))

@@ -18,10 +18,11 @@ from benchmark.data.evaluation.annotations import annotations
 from benchmark.data.evaluation.sets import open_set
 from benchmark.data.preprocessing import preprocessing
 from benchmark.data.sources import describe, get_source
+from benchmark.data.sources._train_labels import remark_on_labels
 from benchmark.library.options import PrepareOptions
 from benchmark.library.registry import load_plugins
 from benchmark.library.settings import folders_of
-from benchmark.train.pretrained.own import settled
+from benchmark.train.preflight import filled_in
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def prepare_data(options: PrepareOptions) -> Iterator[Prepared]:
     folders = folders_of(options)
     for task in load_tasks(options.tasks, options.set):
         try:
-            yield Prepared(task.name, prepared(settled(task, folders), folders))
+            yield Prepared(task.name, prepared(filled_in(task, folders), folders))
         except UserError as error:
             yield Prepared(task.name, error=error)
 
@@ -69,7 +70,7 @@ def evaluation_set(config: EvaluationConfig, task: TaskConfig, folders: Folders)
 def own_images(task: TaskConfig, folders: Folders) -> str:
     facts = facts_without(task.data, describe(task.data))
     if not get_source(task.data).CACHED:
-        return f"{task.name}: made in memory, nothing to prepare"
+        return f"{task.name}: made in memory, nothing to prepare{labels_line(task, folders)}"
     loaded, sha256 = open_cache(task.data, folders, thorough=True)
     folder = folders.cache / cache_name(task.data)
     originals = fingerprint_originals(task.data, folders)
@@ -81,4 +82,13 @@ def own_images(task: TaskConfig, folders: Folders) -> str:
     return (
         f"{task.name}: {counts} images for {shape} input, {facts.num_classes} classes; checksums verified\n"
         f"  {size} in {folder}\n  sha256 {sha256}{gone}{f'{chr(10)}  {used}' if used else ''}"
+        f"{labels_line(task, folders)}"
     )
+
+
+def labels_line(task: TaskConfig, folders: Folders) -> str:
+    """Return a line about the training labels, if they come from a file; refuse those that do not fit."""
+    if not task.data.train_labels:
+        return ""
+    remark = remark_on_labels(task.data, load(task.data, folders)[0].labels_changed)
+    return f"\n  {remark}; sha256 {task.data.train_labels_sha256}"

@@ -92,10 +92,16 @@ def origins_table(records: Sequence[Record]) -> Markup:
         **recipe_facts(records),
         "training images": [str(record.num_train) if record.num_train is not None else None for record in records],
         "data (SHA-256)": [record.data_sha256 for record in records],
+        "training labels": [labels_text(record) for record in records],
         "test images": [str(record.measures.num_images) for record in records],
     }
     rows = ([tag("dt", name), tag("dd", with_counts(values))] for name, values in facts.items() if any(values))
     return tag("dl", map(join, rows))
+
+
+def labels_text(record: Record) -> str | None:
+    """Return how many training labels from a file differ from those of the data set; None where there is no file."""
+    return None if record.labels_changed is None else f"{record.labels_changed:.1%} differ from those of the data set"
 
 
 def imported_text(origin: Provenance) -> str | None:

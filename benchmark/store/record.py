@@ -55,6 +55,8 @@ class Record:
     diverged: str | None = None
     """Why there is no result."""
     pixels: Pixels | None = None
+    labels_changed: float | None = None
+    """Where the training labels come from a file: the share of them that differs from those of the data set."""
     bound: Mapping[str, float] | None = None
     """Constants of the bound (`--track-bound`)."""
     facts: Mapping[str, float] = field(default_factory=dict)
@@ -146,6 +148,7 @@ def read_version_2(plain: Plain) -> Record:
         held_out=None if held_out is None else read_measures(held_out),
         diverged=plain.get("diverged"),
         pixels=Pixels(**plain["measured"]) if "measured" in plain else None,
+        labels_changed=plain.get("labels_changed"),
         bound=plain.get("bound"),
         facts=plain.get("facts", {}),
         notes=plain.get("notes", ()),
@@ -211,6 +214,7 @@ def plain_record(record: Record) -> Plain:
         **heading,
         **measured,
         **{name: value for name, value in optional.items() if value},
+        **({} if record.labels_changed is None else {"labels_changed": record.labels_changed}),
         "notes": list(record.notes),
         **({} if record.checksums is None else {"checksums": record.checksums}),
         "provenance": plain_provenance(record.provenance),

@@ -1,7 +1,7 @@
 """Check what a command would do before anything trains; find out what is known of the data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,10 +16,12 @@ from benchmark.data.dataset import check_outliers, facts_of, load, outliers_hash
 from benchmark.data.images import Facts, Loaded
 from benchmark.data.preprocessing import preprocessing
 from benchmark.data.sources import get_source
+from benchmark.data.sources._train_labels import has_labels, remark_on_labels, with_hash
 from benchmark.interface import Method
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.suite import Suite
 from benchmark.train.networks import Network, build_network
+from benchmark.train.pretrained.own import settled
 from benchmark.train.pretrained.weights import check_fit, read_weights, remark_on_head
 
 ABSENT = "absent"
@@ -42,10 +44,20 @@ class Found:
     state: str = "present"
 
 
+def filled_in(task: TaskConfig, folders: Folders) -> TaskConfig:
+    """Return a task with what it leaves to its files: the hash of its training labels, all of a pretrained network."""
+    return settled(with_labels_hash(task, folders), folders)
+
+
+def with_labels_hash(task: TaskConfig, folders: Folders) -> TaskConfig:
+    return replace(task, data=with_hash(task.data, folders.data))
+
+
 def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
     """Return what is known of a task's data. If not required, they may be missing, and no cache is built."""
+    data = task.data if required or has_labels(task.data, folders.data) else task.data.images_alone
     try:
-        loaded, sha256 = load(task.data, folders, build=required)
+        loaded, sha256 = load(data, folders, build=required)
     except MissingData:
         if required:
             raise
@@ -56,6 +68,7 @@ def find_data(task: TaskConfig, folders: Folders, *, required: bool) -> Found:
 def find_outliers(config: DataConfig, facts: Facts, folders: Folders, *, required: bool) -> str:
     """Return the hash of the outliers of a task with these facts, as far as it is known."""
     other = load_task(config.outliers)
+    other = replace(other, data=other.data.images_alone)
     found = find_data(other, folders, required=required)
     check_outliers(config, facts, found.facts)
     return ABSENT if found.sha256 == ABSENT else outliers_hash(other.data, found.sha256, found.facts.num_train)
@@ -68,7 +81,8 @@ def find_uncached(task: TaskConfig, folders: Folders) -> Found:
         with TemporaryDirectory() as folder:
             loaded, sha256 = open_cache(task.data, Folders(folders.data, Path(folder)), tell=lambda text: None)
             return Found(facts, sha256, remark_on(task, loaded), preprocessing(task, loaded), "not cached")
-    return Found(facts, facts.sha256 or ABSENT, "", preprocessing(task, None), "not cached" if there else ABSENT)
+    remark, state = remark_on_labels(task.data, None), "not cached" if there else ABSENT
+    return Found(facts, facts.sha256 or ABSENT, remark, preprocessing(task, None), state)
 
 
 def is_small(config: DataConfig, folders: Folders) -> bool:
@@ -79,7 +93,7 @@ def is_small(config: DataConfig, folders: Folders) -> bool:
 
 def remark_on(task: TaskConfig, loaded: Loaded) -> str:
     """Return what a reader of the results should know of the data: missing images, an unused validation split."""
-    count, remarks = len(loaded.train), []
+    count, remarks = len(loaded.train), list(filter(None, [remark_on_labels(task.data, loaded.labels_changed)]))
     unknown = task.data.path or task.data.leave_out  # own data announce nothing, and no source its classes
     announced = count if unknown else facts_of(task.data, None).num_train
     if count < PART_OF_A_SET * announced:

@@ -107,6 +107,7 @@ def train(job: Job, context: Context, device: torch.device, report: Report, rank
         method = finished_method(job, trainer, state)
     with saver.saving(state):
         record = outputs.measured(method, replace(empty_record(job), notes=[*extra_data(job), *method.notes()]))
+    record = replace(record, labels_changed=trainer.data.labels_changed)
     if not job.task.data.mean:
         record = replace(record, pixels=Pixels(rounded(trainer.data.mean), rounded(trainer.data.std)))
     if context.track_bound:

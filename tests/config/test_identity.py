@@ -24,9 +24,9 @@ IDENTIFIED = {
     " evaluate_at data network augment optimizer schedule averaging mixing",
     "DataConfig": "source mean std val official_val train_images test_images image_size test_holdout val_images"
     " cache_size attribute folders classes test_share channels leave_out"
-    " labels columns missing constant one_hot",
-    "NetworkConfig": "name widths dropout pool classifier cosine_scale batch_norm feature residual "
-    "weights_sha256 input_size train",
+    " train_labels_sha256 labels columns missing constant one_hot",
+    "NetworkConfig": "name widths dropout pool classifier cosine_scale batch_norm feature residual"
+    " weights_sha256 input_size train",
     "AugmentConfig": "crop_padding flip random_resized_crop color_jitter crop_scale noise feature_dropout",
     "OptimizerConfig": "name lr momentum weight_decay sharpness rho sigma smoothing statistics head_lr",
     "ScheduleConfig": "name factor every cycles rise hold_from hold_rate",
@@ -40,7 +40,7 @@ IDENTIFIED = {
 """Fields that can change a result, by class: another value gives another id."""
 NOT_IDENTIFIED = {
     "TaskConfig": " ".join(recipe.INDIFFERENT),
-    "DataConfig": "path test_path outliers",
+    "DataConfig": "path test_path outliers train_labels",
     "NetworkConfig": "weights normalise",
     "BoundConfig": "alpha beta rho rho_prime abstention_cost delta threshold",
     "ResourcesConfig": "cpus gpus memory_gb",

@@ -29,7 +29,7 @@ PART = PartMeasures(200, 0.1, 0.2, 0.05, 0.9, CURVE, {"90": Kept(0.8, 0.1), "50"
 EVALUATION = SetMeasures("shift", {"own": {"fog-3": PART}}, ("fog-3",), {"own": {"90": 1.5}}, "none could be set", 9)
 FULL = Record(
     "toy", "ours", "0123", 3, {"config": {"weight": 0.5}, "needs": ["a"]}, "Ours", MEASURES, 170, {2: MEASURES},
-    EVALUATION, None, None, Pixels([0.1], [0.2]), {"gamma": 1.0}, {"temperature": 1.5}, ["a note"],
+    EVALUATION, None, None, Pixels([0.1], [0.2]), 0.4, {"gamma": 1.0}, {"temperature": 1.5}, ["a note"],
     {"prediction.npz": "0" * 64},
     Provenance("abc", "3.11", "Linux", {"torch": "2.9"}, 5.0, 4.0, ["here"], ["c0de"], True, ["scatter"], 1024, 2,
                Timed("cpu", {"own": 0.1}), Timed("cpu", {"later": 0.2}), Branch("base", 2),

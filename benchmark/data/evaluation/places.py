@@ -44,7 +44,7 @@ def names_task(config: EvaluationConfig) -> bool:
 
 def open_task(config: EvaluationConfig, home: Home) -> Opened:
     """Return the test images of another task."""
-    data = home.fit(load_task(config.images).data)
+    data = home.fit(load_task(config.images).data.images_alone)
     check_encoding(config.images, data, home.data)
     return opened(config, home, data, *load(data, home.folders, home.build))
 

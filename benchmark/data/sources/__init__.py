@@ -38,6 +38,8 @@ SOURCES = {
 }
 
 
+INSTEAD = {"labels": "training labels from a file are data.train_labels"}
+"""What a setting may have been meant to be, where a source does not read it."""
 EVALUATION = "evaluation-images"
 """The source of evaluation sets that lie in files. It is none for tasks."""
 
@@ -63,7 +65,8 @@ def get_source(config: DataConfig) -> Source:
     defaults = {field.name: field.default for field in fields(DataConfig)}
     for name in OPTIONAL:
         if name not in source.SETTINGS and getattr(config, name) != defaults[name]:
-            raise UserError(f"data.{name} means nothing to source '{config.source}'; remove it")
+            other = f" ({INSTEAD[name]})" if name in INSTEAD else ""
+            raise UserError(f"data.{name} means nothing to source '{config.source}'; remove it{other}")
     return source
 
 

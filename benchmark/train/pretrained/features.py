@@ -49,7 +49,7 @@ class Wanted:
     @property
     def data(self) -> DataConfig:
         """Return the data with every image of the source, whatever part of it the task uses."""
-        whole = replace(self.task.data, train_images=0, test_images=0, val_images=0, leave_out=())
+        whole = replace(self.task.data.images_alone, train_images=0, test_images=0, val_images=0, leave_out=())
         return replace(whole, val=0.0, official_val=False, test_holdout=0)
 
     @property
