@@ -17,6 +17,7 @@ from benchmark.base.signals import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERM
 
 COMMANDS = (
     "run",
+    "watch",
     "factorial",
     "evaluate",
     "prepare",
