@@ -16,6 +16,7 @@ from benchmark.base.program import program
 from benchmark.base.signals import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 
 COMMANDS = (
+    "tour",
     "run",
     "watch",
     "factorial",

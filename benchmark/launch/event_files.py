@@ -42,7 +42,7 @@ class Curve:
         from torch.utils.tensorboard import SummaryWriter  # it takes a second to import
 
         self.folder, self.rows = folder, 0
-        self.writer: Any = SummaryWriter(str(folder), purge_step=first)  # type: ignore[no-untyped-call]
+        self.writer: Any = SummaryWriter(str(folder), purge_step=first)
 
     def add(self, row: Mapping[str, float]) -> None:
         """Add what is known after an epoch. Steps count finished epochs."""

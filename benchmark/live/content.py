@@ -72,7 +72,8 @@ class Content:
         manifests = in_order(self.store)
         parts = [part for kind, manifest in manifests if (part := self.part(kind, manifest)) is not None]
         curves = self.curves.by_task((manifest for kind, manifest in manifests if kind == "task"), progress)
-        figures = [curves_figure(task, runs) for task, runs in curves.items() if runs]
+        at_work = {job.facts.task for each in progress for job in each.jobs}
+        figures = [curves_figure(task, runs, is_open=task in at_work) for task, runs in curves.items() if runs]
         yield "links", navigation(parts, data_section="links")
         yield "curves", marked("curves", tag("section", figures, class_="part", id="curves"))
         yield "overview", marked("overview", overview(parts)) if parts else marked("overview", Markup())

@@ -12,7 +12,7 @@ from benchmark.report.curves import Curve
 from benchmark.report.health import COMMON, runs_of
 from benchmark.report.markup import Markup, tag
 from benchmark.report.parts import files_of
-from benchmark.report.plot import FEW, LEGEND, View, dash_of, legend_entry, ticks, x_axis, y_axis
+from benchmark.report.plot import FEW, View, dash_of, legend_entry, ticks, x_axis, y_axis
 from benchmark.report.sets.panels import SMALL, line, points, small_view
 from benchmark.store.curves import read_curve, rows_of
 from benchmark.store.manifest import Manifest
@@ -23,6 +23,8 @@ Rows = Sequence[Mapping[str, float]]
 Runs = dict[str, dict[int, Rows]]
 """Learning curves by name and seed."""
 MOST_PLOTS = 40
+NOTE = "By epoch. Loss and accuracy are of the training images, then comes what a method watches of itself. "
+NOTE += "Lines: mean over seeds; bands: from the lowest to the highest seed."
 
 
 @dataclass
@@ -62,16 +64,16 @@ class KnownCurves:
             return []
 
 
-def curves_figure(task: str, runs: Runs) -> Markup:
-    """Return the small plots of a task with one legend for all."""
+def curves_figure(task: str, runs: Runs, *, is_open: bool) -> Markup:
+    """Return the small plots of a task with one legend for all. The reader can fold them away."""
     legend = [Curve(Column(name, "", (), len(seeds)), {}, is_reference=False) for name, seeds in runs.items()]
     keys = dict.fromkeys(key for seeds in runs.values() for rows in seeds.values() for row in rows for key in row)
     measured = sorted((key for key in keys if key != "epoch"), key=lambda key: key not in COMMON)
     plots = [plot for key in measured[:MOST_PLOTS] if (plot := curve_plot(key, runs, legend))]
     names = tag("ul", (legend_entry(curve, index) for index, curve in enumerate(legend)), class_="legend")
     block = tag("div", tag("div", plots, class_="multiples"), class_="block")
-    class_ = "plot sets crowded" if len(legend) > LEGEND else "plot sets"
-    return tag("div", tag("h3", f"Learning curves of {task}"), tag("div", names, block, class_=class_), class_="figure")
+    figure = tag("div", names, block, tag("p", NOTE, class_="note"), class_="plot sets crowded")
+    return tag("details", tag("summary", f"Learning curves of {task}"), figure, open=is_open)
 
 
 def curve_plot(key: str, runs: Runs, legend: Sequence[Curve]) -> Markup | None:
@@ -83,7 +85,7 @@ def curve_plot(key: str, runs: Runs, legend: Sequence[Curve]) -> Markup | None:
     last = max(2, *(step for curve in known.values() for step in curve.values))
     view = view_of([curve.band(step) for curve in known.values() for step in curve.values], last)
     marks: dict[float, str] = {mark: f"{mark:g}" for mark in ticks(1, last) if mark == round(mark)}
-    axes = [*x_axis(view, marks, "epoch"), *y_axis(view, key.replace("_", " "))]
+    axes = [*x_axis(view, marks, "epoch"), *y_axis(view, "")]
     data: dict[str, Any] = {
         "lines": [points(curve, entry) for entry, curve in known.items()],
         "places": [f"epoch {epoch}" for epoch in range(last + 1)],

@@ -204,8 +204,8 @@ def named(path: Path) -> tuple[str, int]:
 
 
 def read_facts(plain: Mapping[str, Any]) -> JobFacts:
-    texts = (str(plain[name]) for name in ("task", "label"))
-    return JobFacts(*texts, int(plain["seed"]), str(plain["folder"]), int(plain["epochs"]))
+    task, label, folder = (str(plain[name]) for name in ("task", "label", "folder"))
+    return JobFacts(task, label, int(plain["seed"]), folder, int(plain["epochs"]))
 
 
 class Commands:

@@ -1,6 +1,6 @@
 """Show what the commands that write into a results folder do now: each of their jobs, and when they will end.
 
-Times are given as they are, for the page's script to say how long ago they were: what does not change is not sent again.
+Times are given as they are, and the page's script says how long ago they were: what stays is not sent again.
 """
 
 from collections import Counter
@@ -13,6 +13,7 @@ from benchmark.report.markup import Markup, details, join, plain_table, tag
 
 SHOWN = 300
 """The most jobs of a list."""
+SHOWN_APART = ("running", "elsewhere", "waiting", "failed", "diverged")
 WORDS = {"elsewhere": "run by another command"}
 NOBODY = (
     "No command is running in this folder. When one begins, its jobs appear here; the page looks every two seconds."
@@ -46,8 +47,7 @@ def command(progress: Progress) -> Markup:
 
 
 def rest(counts: Counter[str]) -> str:
-    words = [f"{counts[state]} {WORDS.get(state, state)}" for state in counts if state != "done"]
-    return "".join(f" · {word}" for word in sorted(words, reverse=True))
+    return "".join(f" · {counts[state]} {WORDS.get(state, state)}" for state in SHOWN_APART if counts[state])
 
 
 def times(progress: Progress) -> Markup:
@@ -69,7 +69,7 @@ def when(kind: str, at: float) -> Markup:
 
 
 def jobs_table(jobs: Sequence[JobState]) -> Markup:
-    heading = ["job", "seed", "epoch", "", "loss", "accuracy", "health"]
+    heading = ["job", "seed", "epoch", "done", "loss", "accuracy", "health"]
     return join([plain_table(heading, map(job_row, jobs[:SHOWN]), "Jobs that run"), more(jobs)])
 
 

@@ -4,7 +4,7 @@ import hmac
 import json
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -28,6 +28,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+NONE: Mapping[str, str] = {}
 SECONDS = 20.0
 """A request that takes longer to arrive is given up."""
 
@@ -78,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def refuse(self) -> None:
-        self.send(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", headers={"Allow": "GET, HEAD"})
+        self.send(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", further={"Allow": "GET, HEAD"})
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = refuse
 
@@ -90,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send(HTTPStatus.FORBIDDEN, "this server is known as localhost, and by no other name")
         elif url.path == "/" and guard.token and "token" in query and guard.admits(query["token"]):
             cookie = f"{self.server.cookie}={guard.token}; HttpOnly; SameSite=Lax; Path=/"
-            self.send(HTTPStatus.SEE_OTHER, "", headers={"Location": "/", "Set-Cookie": cookie})
+            self.send(HTTPStatus.SEE_OTHER, "", further={"Location": "/", "Set-Cookie": cookie})
         elif not guard.admits(self.own_cookie()):
             self.send(HTTPStatus.FORBIDDEN, "this page needs the address with a token that `watch` has printed")
         else:
@@ -124,13 +125,11 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send(HTTPStatus.OK, text, kind)
 
-    def send(
-        self, status: HTTPStatus, text: str, kind: str = "text/plain", headers: dict[str, str] | None = None
-    ) -> None:
+    def send(self, status: HTTPStatus, text: str, kind: str = "text/plain", further: Mapping[str, str] = NONE) -> None:
         body = text.encode()
         self.send_response(status)
         about = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body))}
-        for name, value in {**about, **(headers or {})}.items():
+        for name, value in {**about, **further}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
@@ -162,7 +161,7 @@ class Server(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind, and do not ask the network for the name of this machine: that may take long."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that has left, and the rest as ever."""
