@@ -32,8 +32,8 @@ EXPLAIN = """\
 Every number can be traced: here the runs behind one cell, and the test that compares it with the reference."""
 CERTIFY = f"""\
 A threshold turns a classifier into one that can say "I do not know". Certified means: with a probability of 95 %, at
-most {RISK:g} % of what it keeps is wrong. Images that nothing else has used must show that: for {RISK:g} %, about 150 or
-more. {TASK} holds out 40, too few. So one half of the test images certifies here, and the other half shows how it
+most {RISK:g} % of what it keeps is wrong. Images that nothing else has used must show that: for {RISK:g} % about 150,
+at the least. {TASK} holds out 40. So one half of the test images certifies here, and the other half shows how it
 went.
 The command also says how the methods differ, and draws a figure."""
 

@@ -51,6 +51,10 @@ class Content:
                 self.not_before = began + max(LEAST_SECONDS, took / COST_SHARE)
             return {"now": marked("now", now_section(progress)), **self.lasting}
 
+    def close(self) -> None:
+        """Close the journals."""
+        self.commands.close()
+
     def versions(self) -> dict[str, str]:
         """Return a hash of each section."""
         return {name: version_of(section) for name, section in self.sections().items()}

@@ -222,9 +222,16 @@ class Commands:
             if NAME.fullmatch(path.name) and (known is None or known.is_replaced()):
                 with suppress(OSError):
                     self.followers[path.name] = Follower(path)
+                    if known is not None:
+                        known.close()
         found = {name: progress for name, each in self.followers.items() if (progress := each.read()) is not None}
         if not all(progress.over for progress in found.values()):
             for name in [name for name, progress in found.items() if progress.over]:
                 self.followers.pop(name).close()
                 del found[name]
         return [*found.values()]
+
+    def close(self) -> None:
+        """Close all journals."""
+        while self.followers:
+            self.followers.popitem()[1].close()

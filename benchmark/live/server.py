@@ -153,6 +153,10 @@ class Server(ThreadingHTTPServer):
         self.content, self.guard = content, guard
         super().__init__((host, port), Handler)
 
+    def server_close(self) -> None:
+        super().server_close()
+        self.content.close()
+
     @property
     def cookie(self) -> str:
         """Return the name of the cookie with the token: browsers keep one set of cookies for all ports of a host."""
