@@ -28,7 +28,11 @@
     from.forEach((each, index) => to[index] && copy(each, to[index]));
   };
   const KEPT = [
-    [inPlace("details"), (from, to) => (to.open = from.open)],
+    [inPlace("details"), (from, to) => {
+      if (!("chosen" in from.dataset)) return;
+      to.dataset.chosen = "";
+      to.open = from.open;
+    }],
     [inPlace("th[aria-sort]"), (from, to) => {
       const clicks = { ascending: 1, descending: 2 }[from.ariaSort] || 0;
       for (let click = 0; click < clicks; click++) to.querySelector("button").click();
@@ -41,6 +45,10 @@
     [inPlace(".zoom button"), (from, to) => from.ariaPressed === "true" && to.click()],
     [inPlace(".box, pre"), (from, to) => to.scrollTo(from.scrollLeft, from.scrollTop)],
   ];
+  document.addEventListener("click", (event) => {
+    const opened = event.target.closest("summary");
+    if (opened) opened.parentElement.dataset.chosen = "";
+  });
   const hidden = (root) => all('.legend button[aria-pressed="false"]', root).map((button) => button.textContent);
   const keep = (before, after) => {
     KEPT.forEach(([places, copy]) => places(before, after, copy));

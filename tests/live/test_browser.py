@@ -50,13 +50,16 @@ def renewed(server: Server) -> None:
     server.content.not_before = 0.0
 
 
-def begin(server: Server) -> Journal:
+@pytest.fixture
+def notes(server: Server) -> Iterator[Journal]:
+    """The journal of a command that trains the first of its jobs."""
     notes = Journal(server.content.store.root, JOBS, 3)
     notes.note(JOBS[0].folder, "started", {}, None)
     for done in range(1, 9):
         row = {"epoch": done - 1.0, "loss": 2 / done, "accuracy": 0.1 * done, "epochs_done": done, "seconds": 1.0}
         notes.note(JOBS[0].folder, "epoch", row, 100.0)
-    return notes
+    yield notes
+    notes.close()
 
 
 def test_the_token_does_not_stay_in_the_address(page: "Page") -> None:
@@ -64,9 +67,7 @@ def test_the_token_does_not_stay_in_the_address(page: "Page") -> None:
     assert page.locator("h1", has_text="What runs now").is_visible()
 
 
-def test_jobs_appear_and_go_by_themselves(page: "Page", server: Server) -> None:
-    page.get_by_text("No command is running").wait_for()
-    notes = begin(server)
+def test_jobs_appear_and_go_by_themselves(page: "Page", notes: Journal) -> None:
     page.get_by_text("0 of 4 jobs ended").wait_for(timeout=10_000)
     assert page.locator(".command tbody tr").inner_text().startswith("made M0\t0\t8/20")
     assert "left" in page.locator(".command .caption").inner_text()
@@ -103,8 +104,7 @@ def test_a_new_record_changes_the_table_and_nothing_moves(page: "Page", server: 
     assert page.locator("[data-section='task-made']").count() == 1
 
 
-def test_curves_have_values(page: "Page", server: Server) -> None:
-    notes = begin(server)
+def test_curves_have_values(page: "Page", server: Server, notes: Journal) -> None:
     renewed(server)
     page.locator(".command").wait_for(timeout=10_000)
     view = page.locator("#curves .view", has_text="loss").first
@@ -112,7 +112,6 @@ def test_curves_have_values(page: "Page", server: Server) -> None:
     view.focus()
     page.keyboard.press("ArrowLeft")
     assert "epoch " in view.locator(".tip").inner_text()
-    notes.close()
 
 
 def test_a_server_that_is_gone_is_told(page: "Page", server: Server) -> None:
@@ -123,11 +122,9 @@ def test_a_server_that_is_gone_is_told(page: "Page", server: Server) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
-def test_the_page_never_scrolls_sideways(page: "Page", server: Server, width: int) -> None:
-    notes = begin(server)
+def test_the_page_never_scrolls_sideways(page: "Page", server: Server, notes: Journal, width: int) -> None:
     renewed(server)
     page.locator(".command").wait_for(timeout=10_000)
     page.set_viewport_size({"width": width, "height": 780})
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    notes.close()
