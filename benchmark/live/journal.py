@@ -123,11 +123,12 @@ class Journal:
     def close(self) -> None:
         """Say that the command has ended, and remove the file. Who has it open can still read the end."""
         file, self.file = self.file, None
+        if file is None:
+            return
+        with suppress(OSError), file:
+            file.write(json.dumps({"at": time.time(), "kind": ENDED}) + "\n")
         with suppress(OSError):
-            if file is not None:
-                with file:
-                    file.write(json.dumps({"at": time.time(), "kind": ENDED}) + "\n")
-                self.path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
 
 def told(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def job_row(job: JobState) -> list[Markup | str]:
     facts, (_, *numbers) = job.facts, ending_texts(job.rows[-1:])
     name = f"{facts.task} {facts.label}"
     if job.state == "elsewhere":
-        return [name, str(facts.seed), WORDS[job.state], "", *numbers]
+        return [name, str(facts.seed), job.state, "", *numbers]
     done = job.epochs_done + job.within
     share = done / facts.epochs if facts.epochs else job.within
     epoch = f"{job.epochs_done}/{facts.epochs}" if facts.epochs else "–"
