@@ -19,5 +19,9 @@ setup(
     cmdclass={"build_py": FreshBuild},
     packages=[*find_packages(include=["benchmark*", "methods*"]), "benchmark._configs"],
     package_dir={"benchmark._configs": "configs"},
-    package_data={"benchmark.report": ["report.css", "report.js"], "benchmark._configs": ["*.*", "*/*.*"]},
+    package_data={
+        "benchmark.live": ["live.css", "live.js"],
+        "benchmark.report": ["report.css", "report.js"],
+        "benchmark._configs": ["*.*", "*/*.*"],
+    },
 )

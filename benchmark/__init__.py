@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from benchmark.library.score import score as score
     from benchmark.selector.selector import Selector as Selector
 
+__version__ = "0.2.0"
+"""The only place: the package is built with it, and a test compares what else names it."""
 MODULES = ("costs", "metrics", "scores")
 FUNCTIONS = {
     "JobsFailed": "benchmark.base.errors",

@@ -11,6 +11,7 @@ from benchmark.base.program import ROOT
 
 EXAMPLES = """\
 examples:
+  {program} tour                                        what it does, step by step: 90 seconds, no download
   {program}                                             the embedded demo: two small tasks, minutes on a laptop
   {program} prepare cifar100 celeba                     download or check two data sets, decode them once
   {program} --datasets cifar100 celeba --seeds 5        the paper's grid on them
@@ -19,6 +20,7 @@ examples:
   {program} --plugin my_method.py --methods sr my-label --datasets digits
   {program} score vit-*.npz resnet-*.npz --results mine predictions of your own: docs/own-predictions.md
   {program} tables --results results --coverages 100 90 80
+  {program} watch                                       follow a run in the browser
   {program} doctor                                      is this GPU right, and how fast? two minutes, no data
   {program} paper all --dry-run                         what the paper's fifteen tables need
   {program} explain digits sr 90                        the runs and the test behind a cell

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
+from benchmark import __version__
 from benchmark.base.children import safe_path
 from benchmark.base.errors import DeviceLost, NoRoom, Unreachable, UserError, brief
 from benchmark.base.files import NO_ROOM, cannot_write
@@ -16,7 +17,9 @@ from benchmark.base.program import program
 from benchmark.base.signals import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_TERMINATED, Terminated, raised_termination
 
 COMMANDS = (
+    "tour",
     "run",
+    "watch",
     "factorial",
     "evaluate",
     "prepare",
@@ -37,6 +40,8 @@ COMMANDS = (
     "doctor",
 )
 """Each a module of benchmark.commands; `run` is meant when none is named."""
+ALONE = ("-h", "--help", "--version")
+"""Options that need no command."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,6 +59,7 @@ def make_parser(examples: str) -> tuple[Parser, dict[str, Parser]]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=__version__, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     by_name = {}
     for name in COMMANDS:
@@ -65,10 +71,10 @@ def make_parser(examples: str) -> tuple[Parser, dict[str, Parser]]:
 
 def parse(argv: Sequence[str], examples: str) -> argparse.Namespace:
     words = [with_dashes(word) for word in argv]
-    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+    if not words or (words[0].startswith("-") and words[0] not in ALONE):
         words = ["run", *words]
     parser, by_name = make_parser(examples)
-    if words[0] not in ("-h", "--help", *COMMANDS):
+    if words[0] not in (*ALONE, *COMMANDS):
         raise unknown_name(words[0], COMMANDS, "command")
     arguments, unknown = parser.parse_known_args(words)
     if unknown:

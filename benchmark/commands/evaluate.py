@@ -14,7 +14,7 @@ from benchmark.library.options import RunOptions
 HELP = "try finished runs on corruptions, shifted images, new classes, human truth or groups (no training)"
 OF_TRAINING = (
     *("factors", "channels_last", "amp", "compile", "max_steps", "gpus_per_job"),
-    *("keep_weights", "keep_features", "keep_trunks", "share_warmups", "track_bound"),
+    *("keep_weights", "keep_features", "keep_trunks", "share_warmups", "track_bound", "tensorboard"),
 )
 """Options that say nothing of finished runs."""
 

@@ -176,6 +176,8 @@ def add_keeping(parser: Arguments) -> None:
         help="note intra-class variance and generalisation bound after each epoch in history.csv (constants: "
         "--set bound.FIELD=VALUE); costs a pass over all images, changes no result",
     )
+    curves = "write learning curves for TensorBoard into the folder tensorboard/ of the results; changes no result"
+    parser.add_argument("--tensorboard", action="store_true", help=curves)
 
 
 def show_plan(plan: "Plan", arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from benchmark.jobs.evaluations import needs_weights
 from benchmark.jobs.job import Job, Methods
 from benchmark.jobs.shared_warmup import remove_trunks, share_averages, share_warmups
 from benchmark.jobs.suite import Suite
+from benchmark.launch.event_files import check_tensorboard
+from benchmark.launch.noting import noted, with_event_files
 from benchmark.launch.on_ray.connection import connected
 from benchmark.launch.on_ray.pool import RayPool
 from benchmark.launch.progress import Watcher
@@ -54,6 +56,7 @@ class GridOptions:
     keep_features: bool = False
     keep_trunks: bool = False
     track_bound: bool = False
+    tensorboard: bool = False
     quiet: bool = False
     verbose: bool = False
     mirror: Mirror | None = None
@@ -91,6 +94,8 @@ def check_ray(options: GridOptions) -> None:
 
 def check_writable(store: Store, options: GridOptions) -> None:
     """Raise an error before any training if results cannot be written."""
+    if options.tensorboard:
+        check_tensorboard()
     store.check_writable()
     if options.mirror:
         options.mirror.check_writable()
@@ -198,11 +203,15 @@ class Grid:
         at_a_time, tables = min(len(self.devices), len(jobs)), not options.max_steps
         watcher = Watcher(jobs, options.quiet, options.verbose, options.fail_fast, at_a_time, tables)
         watch = push_results(watcher, options.mirror) if options.mirror else watcher
-        waiting = Waiting(list(jobs), watch, finished=lambda folder: context.store.state(folder) in FINISHED)
-        if not options.keep_trunks:
-            waiting.release = context.store.remove_snapshot
+        done_before = len(self.jobs) - sum(not job.until for job in jobs)
         try:
-            with patient_interrupts(watcher.stopping) as asked:
+            with ExitStack() as listeners, patient_interrupts(watcher.stopping) as asked:
+                watch = listeners.enter_context(noted(watch, watcher.seconds_left, jobs, done_before, context.store))
+                if options.tensorboard:
+                    watch = listeners.enter_context(with_event_files(watch, context.store))
+                waiting = Waiting(list(jobs), watch, finished=lambda folder: context.store.state(folder) in FINISHED)
+                if not options.keep_trunks:
+                    waiting.release = context.store.remove_snapshot
                 yield watcher, waiting, asked
         except Stop:
             pass

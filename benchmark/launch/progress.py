@@ -102,15 +102,19 @@ class Watcher:
         self.drawn = time.monotonic() if due else self.drawn
         self.bar.set_description_str(" | ".join(filter(None, [self.eta(), line])), refresh=due)
 
-    def eta(self) -> str:
-        """Return the time left as text. It is computed at most once a second: many jobs take long to simulate."""
+    def seconds_left(self) -> float | None:
+        """Return the time left. It is computed at most once a second: many jobs take long to simulate."""
         now = time.monotonic()
         if now >= self.look_again or self.end is None:
             started = time.perf_counter()
             left = self.estimate.seconds_left()
             self.end = None if left is None else now + left
             self.look_again = now + max(1.0, (time.perf_counter() - started) / COST_SHARE)
-        return "" if self.end is None else f"ETA {duration(max(self.end - now, 0.0))}"
+        return None if self.end is None else max(self.end - now, 0.0)
+
+    def eta(self) -> str:
+        left = self.seconds_left()
+        return "" if left is None else f"ETA {duration(left)}"
 
     def within_epoch(self, event: Event) -> None:
         job, values = event.job, event.values

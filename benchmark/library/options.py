@@ -242,6 +242,8 @@ class TrainingOptions(DataOptions):
     keep_trunks: bool = False
     share_warmups: bool = True
     track_bound: bool = False
+    tensorboard: bool = False
+    """Write learning curves for TensorBoard, too."""
     retries: Annotated[int, RETRIES] = 1
     redo_stale: bool = False
     fail_fast: bool = False

@@ -22,12 +22,15 @@ from benchmark.tables.effects.sheets import NAMES as EFFECTS
 
 TITLE = "Selective classification: results"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+IN_PAGE = Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">')
+"""For a page that is a file; a server says it in a header."""
 
 
 def build_page(parts: Sequence[Part]) -> str:
     """Return the page, joined only once: long sections are too large to be copied from element to element."""
     skip = tag("a", "Skip to the results", href="#main", class_="skip")
-    begin = ("<!doctype html>\n", '<html lang="en">', head(), "<body>", skip, top_bar(parts), '<main id="main">')
+    bar = top_bar(navigation(parts))
+    begin = ("<!doctype html>\n", '<html lang="en">', head(), "<body>", skip, bar, '<main id="main">')
     end = ("</main>", tag("script", Markup(asset("report.js"))), "</body></html>\n")
     return "".join([*begin, overview(parts), *(part.section for part in parts), *end])
 
@@ -49,23 +52,28 @@ def asset(name: str) -> str:
     return files("benchmark.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def head() -> Markup:
+def head(*more: Markup, title: str = TITLE, policy: Markup = IN_PAGE) -> Markup:
     return tag(
         "head",
         tag("meta", charset="utf-8"),
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        policy,
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", TITLE),
+        tag("title", title),
         tag("style", Markup(asset("report.css") + palette_css())),
+        more,
     )
 
 
-def top_bar(parts: Sequence[Part]) -> Markup:
+def navigation(parts: Sequence[Part], **attributes: str) -> Markup:
+    """Return the links to the tasks and tables."""
     links = (tag("a", part.link, href=f"#{part.anchor}") for part in parts)
+    return tag("nav", tag("ul", (tag("li", link) for link in links)), aria_label="Tasks and tables", **attributes)
+
+
+def top_bar(links: Markup) -> Markup:
     theme = tag("button", "Dark", type="button", id="theme", class_="needs-script")
-    navigation = tag("nav", tag("ul", (tag("li", link) for link in links)), aria_label="Tasks and tables")
-    return tag("header", tag("a", "Results", href="#main", class_="home"), navigation, theme)
+    return tag("header", tag("a", "Results", href="#main", class_="home"), links, theme)
 
 
 def overview(parts: Sequence[Part]) -> Markup:

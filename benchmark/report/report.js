@@ -57,10 +57,9 @@
       });
     });
   };
-  all("table.sortable").forEach(sortable);
 
   /* LaTeX: to the clipboard, or shown and selected where that is not allowed. */
-  all("button.copy").forEach((button) => {
+  const copyable = (button) => {
     const box = button.parentElement.querySelector("details");
     const source = box.querySelector("pre");
     button.addEventListener("click", async () => {
@@ -75,7 +74,7 @@
       }
       setTimeout(() => (button.textContent = "Copy as LaTeX"), 2500);
     });
-  });
+  };
 
   /* Risk–coverage plots. */
   const valuesAt = (line, step) =>
@@ -211,10 +210,9 @@
     });
     view.addEventListener("blur", hide);
   };
-  all(".plot").forEach(plot);
 
   /* Rejection by class: another column in a panel. */
-  all(".classes").forEach((root) => {
+  const selectable = (root) => {
     const { classes } = data(root);
     all(".panel", root).forEach((panel) => {
       const table = panel.querySelector("table");
@@ -233,5 +231,15 @@
         [...table.tHead.rows[0].cells].forEach((head) => head.setAttribute("aria-sort", "none"));
       });
     });
-  });
+  };
+
+  const enliven = (root) => {
+    all("table.sortable", root).forEach(sortable);
+    all("button.copy", root).forEach(copyable);
+    all(".plot", root).forEach(plot);
+    all(".classes", root).forEach(selectable);
+  };
+  enliven(document);
+  /* A page that follows a run replaces its sections, and says so with this event. */
+  document.addEventListener("replaced", (event) => enliven(event.target));
 })();

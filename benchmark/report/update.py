@@ -55,14 +55,18 @@ def update_report(
 ) -> Path:
     """Write the page of the whole results folder and return its path. Equal records give equal bytes."""
     parts, known = [], made or {}
-    named = [("task", manifest) for manifest in sorted(store.manifests(), key=beside_task)]
-    named += [("paper", manifest) for manifest in store.paper_manifests()]
-    for kind, manifest in named:
+    for kind, manifest in in_order(store):
         key = (kind, manifest.name)
         parts.append(known[key] if key in known else find_part(kind, manifest, store, makers))
     path = (folder or store.root) / name
     write_if_changed(path, build_page([part for part in parts if part is not None]).encode())
     return path
+
+
+def in_order(store: Store) -> list[tuple[str, Manifest]]:
+    """Return the manifests of a results folder with their kind, in the order of the page."""
+    named = [("task", manifest) for manifest in sorted(store.manifests(), key=beside_task)]
+    return named + [("paper", manifest) for manifest in store.paper_manifests()]
 
 
 def beside_task(manifest: Manifest) -> tuple[str, str]:

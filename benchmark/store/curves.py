@@ -1,6 +1,8 @@
 """Read the learning curve of a run. It is used only if its checksum is the one in the run's record."""
 
+import csv
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 
 from benchmark.base.files import Damaged, read_if_there, say
@@ -21,6 +23,18 @@ def read_curve(folder: Path, record: Record, store: Store) -> str:
         say(f"'{store.find(folder, HISTORY)}' is damaged ({why}) and left out; the command that made it makes it again")
         raise
     return (content or b"").decode("utf-8", errors="replace")
+
+
+def rows_of(curve: str) -> list[dict[str, float]]:
+    """Return the rows of a learning curve. Cells without a number are left out."""
+    rows = []
+    for line in csv.DictReader(curve.splitlines()):
+        row: dict[str, float] = {}
+        for name, text in line.items():
+            with suppress(TypeError, ValueError):
+                row[str(name)] = float(text)
+        rows.append(row)
+    return rows
 
 
 def curve_checksum(folder: Path, store: Store) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""What a running command does: its journal, and a page that follows it."""
