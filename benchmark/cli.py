@@ -32,6 +32,7 @@ COMMANDS = (
     "audit",
     "explain",
     "diff",
+    "pack",
     "tune",
     "check",
     "doctor",
