@@ -1,4 +1,4 @@
-"""A small copy of a results folder: what is in it, that nothing is lost from it, and that any end leaves it readable."""
+"""A small copy of a results folder: what is in it, that nothing is lost from it, and that it can always be read."""
 
 import json
 import shutil
@@ -68,7 +68,9 @@ def test_what_is_in_it(results: Path, tmp_path: Path) -> None:
         "record": 4, "learning curve": 4, "manifest": 1, "ledger file": 2, "table or figure": 11
     }  # fmt: skip
     said = packed.text()
-    assert "4 records, 4 learning curves, 1 manifest, 2 ledger files, 11 tables and figures written; 22 files of" in said
+    assert (
+        "4 records, 4 learning curves, 1 manifest, 2 ledger files, 11 tables and figures written; 22 files of" in said
+    )
     whole = run_here("tables", "--results", results, "--out", tmp_path / "a")
     again = run_here("tables", "--results", tmp_path / "small", "--out", tmp_path / "b")
     assert again.stdout == whole.stdout
@@ -201,7 +203,10 @@ def test_killed_at_any_moment_it_can_be_read_and_goes_on(
         (("{results}", "--to", "s3://bucket/x"), "--to s3://bucket/x: expected a folder on this machine, got a URL"),
         (("{results}",), "the following arguments are required: --to (see: "),
         (("{results}/nothing", "--to", "{results}/x"), "no results in '{results}/nothing'; make some with: "),
-        (("{results}", "--to", "{results}/tune/made.md"), "cannot write to '{results}/tune/made.md': File exists; name"),
+        (
+            ("{results}", "--to", "{results}/tune/made.md"),
+            "cannot write to '{results}/tune/made.md': File exists; name",
+        ),
     ],
 )
 def test_bad_input_is_said_in_one_line(results: Path, words: tuple[str, ...], message: str) -> None:
