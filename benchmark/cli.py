@@ -24,6 +24,7 @@ COMMANDS = (
     "list",
     "score",
     "tables",
+    "summary",
     "measure",
     "figures",
     "certify",
