@@ -119,7 +119,7 @@ def chosen_lines(wanted: Sequence[str] | None, regimes: Sequence[Regime]) -> lis
     lines = {line.name: line for regime in regimes for line in regime.lines if line.name not in bases}
     if wanted is None:
         return list(lines.values())
-    return list({name: lines[name] for text in wanted if (name := match_name(text, lines, "row:"))}.values())
+    return list({name: lines[name] for text in wanted if (name := match_name(text, lines, "row"))}.values())
 
 
 def refuse_wide(summary: Summary) -> None:
