@@ -5,6 +5,7 @@ What needs torch is imported where it is used: the process that only deals out t
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+from benchmark.base.files import read_content
 from benchmark.cli import main
 from benchmark.config.task import TaskConfig
 from benchmark.data.cache import Folders
@@ -215,6 +217,11 @@ def data_hash(task: TaskConfig) -> str:
     from benchmark.data.dataset import load
 
     return load(task.data, NOWHERE)[1]
+
+
+def plain_content(path: Path) -> dict[str, Any]:
+    """The object in a JSON file, be it compressed or not."""
+    return dict(json.loads(read_content(path) or b""))
 
 
 def tables_of(manifest: Manifest, store: Store) -> list[Table]:

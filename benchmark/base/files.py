@@ -1,6 +1,7 @@
 """Write files whole or not at all, and check on reading that they are still what was written."""
 
 import errno
+import gzip
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import re
 import socket
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -28,6 +30,12 @@ SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
 AT_ONCE = 8
 """How many files wait for the disk together."""
 DIGEST_BYTES = hashlib.sha256().digest_size
+COMPRESSED = ".gz"
+"""Ends the name of a file that is kept small."""
+TEXTS = (".json", ".csv")
+"""Files of which a compressed form is read, too."""
+MOST_BYTES = 2**28
+"""A compressed file that would hold more than this is not opened."""
 
 
 def cannot_write(error: OSError) -> str:
@@ -167,12 +175,12 @@ def read_sealed(
 
     Objects of a version without seals are accepted: `is_older` tells them from sealed ones that lost their seal.
     """
-    content = read_if_there(path)
+    content = read_content(path)
     if content is None:
         return None
     seals = list(SEAL.finditer(content))
     if not seals:
-        older = read_json(path)
+        older = object_in(content)
         if older is not None and b'"seal"' not in content and is_older(older):
             return older
         raise Damaged("it has no checksum" if content else "it is empty")
@@ -196,8 +204,49 @@ def read_if_there(path: Path) -> bytes | None:
         raise
 
 
+def small(path: Path) -> Path:
+    """Return the path of the compressed form of a file."""
+    return path.with_name(path.name + COMPRESSED)
+
+
+def as_kept(path: Path) -> Path:
+    """Return the path of the form in which a file is there: as it is, or compressed; as it is where there is neither.
+
+    Where both are there, the compressed one is older: writers leave one.
+    """
+    is_small = path.suffix in TEXTS and not path.exists() and small(path).exists()
+    return small(path) if is_small else path
+
+
+def remove(path: Path) -> None:
+    """Remove a file, in whatever form it is there."""
+    for each in (path, small(path)):
+        each.unlink(missing_ok=True)
+
+
+def compressed(content: bytes) -> bytes:
+    """Return content as a compressed file has it; there is no date in it."""
+    return gzip.compress(content, 9, mtime=0)
+
+
+def read_content(path: Path) -> bytes | None:
+    """Return what a file holds, also a compressed one, or None where there is none. Raise Damaged where it is cut."""
+    content = read_if_there(path)
+    if content is None or path.suffix != COMPRESSED:
+        return content
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        plain = reader.decompress(content, MOST_BYTES)
+    except zlib.error:
+        raise Damaged("it cannot be decompressed") from None
+    if not reader.eof or reader.unused_data:
+        raise Damaged("it does not end where it should" if content else "it is empty")
+    return plain
+
+
 def set_aside(path: Path) -> None:
     """Rename a damaged file to make room for a new one; people can still look at it."""
+    path = as_kept(path)
     with suppress(FileNotFoundError):
         path.replace(path.with_name(f"{path.name}.damaged"))
 
@@ -214,8 +263,16 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the object in a JSON file, or None where there is no readable one."""
     try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return object_in(path.read_bytes())
+    except OSError:
+        return None
+
+
+def object_in(content: bytes) -> dict[str, Any] | None:
+    """Return the object that a text in JSON is, or None where it is none."""
+    try:
+        value = json.loads(content)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

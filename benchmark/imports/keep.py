@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmark.base.errors import UserError
+from benchmark.base.files import remove
 from benchmark.base.units import counted
 from benchmark.imports.evidence import confidences, zero_labels
 from benchmark.imports.fields import TEST, TRAIN, VAL, ImportedRun
@@ -97,7 +98,7 @@ def store_run(record: Record, parts: Parts, folder: Path, store: Store) -> None:
     with store.claim(folder) as ours:
         if not ours:
             raise UserError(f"'{store.root / folder}': another process works on it; try again when it is done")
-        (store.root / folder / RECORD).unlink(missing_ok=True)
+        remove(store.root / folder / RECORD)
         checksums = {FILES[part]: store.write_prediction(folder, FILES[part], each) for part, each in parts.items()}
         for name in set(FILES.values()) - set(checksums):
             (store.root / folder / name).unlink(missing_ok=True)

@@ -25,7 +25,7 @@ def repair(folder: Path, store: Store) -> None:
     with store.claim(folder) as ours:
         damage = store.damage(folder) if ours else {}
         for name, why in damage.items():
-            say(f"'{store.root / folder / name}' is damaged ({why}): moved aside, to be made again")
+            say(f"'{store.find(folder, name)}' is damaged ({why}): moved aside, to be made again")
         if damage:
             store.set_aside(folder, damage)
 

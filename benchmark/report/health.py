@@ -16,7 +16,7 @@ from benchmark.report.runs import trainings
 from benchmark.store.curves import DAMAGED, read_curve
 from benchmark.store.manifest import Manifest
 from benchmark.store.record import Record
-from benchmark.store.store import ERROR, RECORD, Store, folder_of
+from benchmark.store.store import ERROR, Store, folder_of
 from benchmark.tables.columns import Column, column_notes, run_notes, split_by_coverage
 
 BOUND = ("intra_class_variance", "margin_hinge", "last_layer_norm", "bound", "test_selective_loss")
@@ -55,7 +55,7 @@ def runs_of(manifest: Manifest) -> Iterator[tuple[str, int, Path]]:
 def unfinished_runs(manifest: Manifest, store: Store) -> Iterator[list[str]]:
     """Yield the runs without a record, with the last line of their error."""
     for name, seed, folder in runs_of(manifest):
-        if not (store.root / folder / RECORD).is_file():
+        if not store.has_record(folder):
             yield [name, str(seed), last_error(store.root / folder / ERROR) or "not there yet"]
 
 

@@ -5,7 +5,7 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 
-from benchmark.base.files import Damaged, read_if_there, say
+from benchmark.base.files import Damaged, read_content, say
 from benchmark.store.record import Record
 from benchmark.store.store import HISTORY, Store
 
@@ -39,5 +39,5 @@ def rows_of(curve: str) -> list[dict[str, float]]:
 
 def curve_checksum(folder: Path, store: Store) -> dict[str, str]:
     """Return what a record keeps of its run's curve: the SHA-256 by file name, or nothing without a curve."""
-    content = read_if_there(store.find(folder, HISTORY))
+    content = read_content(store.find(folder, HISTORY))
     return {} if content is None else {HISTORY: hashlib.sha256(content).hexdigest()}

@@ -10,7 +10,8 @@ from zipfile import BadZipFile
 from benchmark.base.files import Damaged
 from benchmark.measure.catalogue import NO_CLASSIFIER, NO_FEATURES, Unavailable
 from benchmark.measure.prediction import Classifier, Evidence
-from benchmark.store.store import CLASSIFIER, PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.store.prediction_file import at_epoch
+from benchmark.store.store import CLASSIFIER, PREDICTION, PREDICTION_TRAIN, PREDICTION_VAL, Store
 
 Content = TypeVar("Content")
 

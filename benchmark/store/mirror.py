@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from benchmark.base.errors import Unreachable, UserError, brief
-from benchmark.base.files import read_if_there, read_json, say, write_atomically, write_json
+from benchmark.base.files import COMPRESSED, read_if_there, read_json, say, write_atomically, write_json
 from benchmark.store.store import RECORD
 
 NOTES, PROBE = ".mirror.json", ".probe"
@@ -177,7 +177,7 @@ def version_of(about: dict[str, Any]) -> str:
 
 
 def records_last(names: Any) -> list[str]:
-    return sorted(names, key=lambda name: (PurePosixPath(name).name == RECORD, name))
+    return sorted(names, key=lambda name: (PurePosixPath(name).name.removesuffix(COMPRESSED) == RECORD, name))
 
 
 def make_folder(system: Any, path: str) -> None:

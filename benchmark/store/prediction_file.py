@@ -17,6 +17,12 @@ SMALLEST = np.finfo(np.float32).tiny
 LOG_OF_ZERO = float(np.log(SMALLEST))
 
 
+def at_epoch(name: str, epoch: int) -> str:
+    """Return the file name of a prediction that was made after so many epochs, before the end of training."""
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{epoch}{dot}{suffix}"
+
+
 def packed(evidence: Evidence) -> memoryview:
     """Return the content of the file of a prediction: equal predictions give equal bytes."""
     return npz(arrays_of(evidence))

@@ -10,16 +10,20 @@ from typing import Any
 
 from benchmark.base.files import (
     BLANK,
+    COMPRESSED,
     Damaged,
+    as_kept,
     check_folder,
     claimed,
     make_lasting,
+    read_content,
     read_if_there,
     read_sealed,
     remove_leftovers,
     say,
     sealed,
     set_aside,
+    small,
     unsealed,
     write_atomically,
     write_sealed,
@@ -43,12 +47,6 @@ CLASSIFIER = "classifier.npz"
 """The last layer of the tested network."""
 
 
-def at_epoch(name: str, epoch: int) -> str:
-    """Return the file name of a prediction that was made after so many epochs, before the end of training."""
-    stem, dot, suffix = name.partition(".")
-    return f"{stem}-{epoch}{dot}{suffix}"
-
-
 def of_part(part: str) -> str:
     """Return the file name of the prediction of a part of an evaluation set."""
     stem, dot, suffix = PREDICTION.partition(".")
@@ -69,8 +67,8 @@ class Store:
 
     def find(self, folder: Path, name: str) -> Path:
         """Return the path of a job's file: below `root`, or below `base` where `root` has none."""
-        own = self.root / folder / name
-        return own if self.base is None or own.exists() else self.base / folder / name
+        own = as_kept(self.root / folder / name)
+        return own if self.base is None or own.exists() else as_kept(self.base / folder / name)
 
     def check_writable(self) -> None:
         """Raise an error before any training if nothing can be written to the folder."""
@@ -164,7 +162,8 @@ class Store:
             set_aside(self.root / folder / name)
 
     def set_stale_aside(self, folder: Path) -> None:
-        (self.root / folder / RECORD).replace(self.root / folder / STALE_RECORD)
+        kept = as_kept(self.root / folder / RECORD)
+        kept.replace(kept.with_name(kept.name.replace(RECORD, STALE_RECORD)))
 
     def records(self, task: str) -> Iterator[Record]:
         """Yield the records of all finished jobs of a task, whatever command they belong to."""
@@ -174,7 +173,8 @@ class Store:
 
     def finished(self, task: str = "*") -> list[Path]:
         """Return the folders of all finished jobs of a task, or of all tasks."""
-        return [path.parent.relative_to(self.root) for path in sorted(self.root.glob(f"{task}/*/*/*/{RECORD}"))]
+        folders = sorted(self.root.glob(f"{task}/*/*/*"))
+        return [folder.relative_to(self.root) for folder in folders if as_kept(folder / RECORD).is_file()]
 
     def write_record(self, folder: Path, record: Record) -> None:
         """Write a record with its seal in the provenance: the rest is equal wherever and whenever it was made.
@@ -185,6 +185,7 @@ class Store:
         plain = plain_record(record)
         provenance = {**plain["provenance"], "seal": BLANK}
         write_sealed(self.root / folder / RECORD, {**plain, "provenance": provenance}, folder.as_posix())
+        small(self.root / folder / RECORD).unlink(missing_ok=True)
 
     def write_prediction(self, folder: Path, name: str, evidence: Evidence) -> str:
         """Write a prediction with its labels, and return the SHA-256 of the file."""
@@ -225,13 +226,14 @@ class Store:
 
     def read_checked(self, folder: Path, name: str, sha256: str | None) -> bytes | None:
         """Return the content of a file, or None without one: predictions may be removed to save room."""
-        content = read_if_there(self.find(folder, name))
+        content = read_content(self.find(folder, name))
         if content is not None and sha256 not in (None, hashlib.sha256(content).hexdigest()):
             raise Damaged("its checksum is wrong" if content else "it is empty")
         return content
 
     def write_history(self, folder: Path, rows: Sequence[Mapping[str, float]]) -> str:
         """Write the learning curve as CSV, and return the SHA-256 of the file."""
+        small(self.root / folder / HISTORY).unlink(missing_ok=True)
         return self.write_checked(folder, HISTORY, csv_text(rows).encode())
 
     def write_checkpoint(self, folder: Path, payload: bytes, name: str = CHECKPOINT) -> None:
@@ -263,7 +265,7 @@ class Store:
         if (record := self.read_record(folder)) is None:
             return False
         weights = () if record.provenance.weights_kept else (CHECKPOINT,)
-        for name in (ERROR, LOG, PARTS, STALE_RECORD, CHECKPOINT_BEFORE, *weights):
+        for name in (ERROR, LOG, PARTS, STALE_RECORD, STALE_RECORD + COMPRESSED, CHECKPOINT_BEFORE, *weights):
             (self.root / folder / name).unlink(missing_ok=True)
         return True
 

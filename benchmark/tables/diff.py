@@ -178,6 +178,12 @@ def is_same(old: Any, new: Any, unknown: AbstractSet[str]) -> bool:
     return bool(old == new)
 
 
+def says_all_of(new: Record, old: Record) -> bool:
+    """Tell whether a record has all that an older one of its run has measured, equal to the bit."""
+    parts = ("measures", "held_out", "at_epochs", "evaluation", "facts", "diverged", "bound")
+    return all(is_same(getattr(old, name), getattr(new, name), frozenset()) for name in parts)
+
+
 def largest_change(old: Record, new: Record) -> str:
     """Describe the largest change of a risk curve, which is what people look at; empty where none changed."""
     changes = [(0.0, "", 0, 0.0, 0.0)]

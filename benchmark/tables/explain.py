@@ -12,7 +12,7 @@ from benchmark.base.names import match_name
 from benchmark.measure.bootstrap import interval
 from benchmark.measure.statistics import LEVEL, TESTS, smallest_p_for
 from benchmark.store.manifest import Manifest
-from benchmark.store.store import Store, folder_of
+from benchmark.store.store import RECORD, Store, folder_of
 from benchmark.tables.build import risk_rows
 from benchmark.tables.columns import Column
 from benchmark.tables.intervals import with_draws
@@ -122,6 +122,6 @@ def test_text(manifest: Manifest, name: str, cell: Cell, against: Cell) -> str:
 
 
 def where_text(manifest: Manifest, column: Column, store: Store) -> str:
-    jobs = {record.job: record.method for record in column.records}
-    folders = [store.root / folder_of(manifest.task, method, job, 0).parent for job, method in jobs.items()]
-    return "Records: " + ", ".join(f"{folder}/seed-<n>/record.json" for folder in folders)
+    folders = (folder_of(manifest.task, record.method, record.job, record.seed) for record in column.records)
+    paths = (store.find(folder, RECORD) for folder in folders)
+    return "Records: " + ", ".join(dict.fromkeys(f"{path.parent.parent}/seed-<n>/{path.name}" for path in paths))

@@ -36,4 +36,5 @@ python run_all.py figures --results "$OUT/reference" --datasets cifar100-cpu-tun
 cp "$OUT/reference/figures/cifar100-cpu-tuned-risk-coverage.png" results/reference/risk-coverage.png
 python run_all.py figures --results "$OUT/reference"
 cp -r "$OUT/tuning/tune" "$OUT/reference/"
-tar -C "$OUT/reference" --exclude '*.npz' --exclude '*.pt' --exclude '*.pdf' --exclude '*.lock' --exclude '*-trunk' --exclude '*-tuned.toml' -c . | tar -C results/reference -x
+python run_all.py pack "$OUT/reference" --to results/reference
+python run_all.py tables --results results/reference --out results/reference

@@ -17,6 +17,7 @@ from benchmark.config.task import TaskConfig
 from benchmark.jobs import job as job_module
 from benchmark.jobs.job import Evaluated, Job
 from methods import Registry
+from tests.conftest import plain_content
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 IDENTIFIED = {
@@ -140,9 +141,9 @@ def test_a_field_that_nobody_lists_is_identified() -> None:
 
 
 def test_every_recorded_id_is_the_hash_of_its_identity() -> None:
-    found = sorted(REFERENCE.glob("*/*/*/seed-*/record.json"))
+    found = sorted(REFERENCE.glob("*/*/*/seed-*/record.json.gz"))
     assert len(found) >= 375
     for path in found:
-        identity = json.loads(path.read_text())["identity"]
+        identity = plain_content(path)["identity"]
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         assert hashlib.sha256(text.encode()).hexdigest()[:12] == path.parent.parent.name, path

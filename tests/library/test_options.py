@@ -9,6 +9,7 @@ import pytest
 from benchmark.base.errors import UserError
 from benchmark.cli import parse
 from benchmark.commands.options import make_options
+from benchmark.library.folder_options import PackOptions, SummaryOptions
 from benchmark.library.options import (
     CheckOptions,
     DiffOptions,
@@ -28,6 +29,8 @@ WORDS: dict[str, tuple[list[str], Options]] = {
     "tables": ([], TablesOptions()),
     "figures": ([], FiguresOptions()),
     "explain": (["digits", "sr", "90"], ExplainOptions(task="digits", method="sr", row="90")),
+    "summary": ([], SummaryOptions()),
+    "pack": (["a", "--to", "b"], PackOptions(results="a", to="b")),
     "diff": (["a", "b"], DiffOptions(old="a", new="b")),
     "prepare": (["digits"], PrepareOptions(tasks=["digits"])),  # type: ignore[arg-type]
     "check": (["focal"], CheckOptions(method="focal")),

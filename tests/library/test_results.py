@@ -1,7 +1,6 @@
 """Results as data frames, tables and a report: the numbers are those of the records and of the written tables."""
 
 import csv
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import benchmark as sb
 from benchmark.library.results import Results
 from benchmark.store import mirror
 from benchmark.store.store import Store
-from tests.conftest import ROOT
+from tests.conftest import ROOT, plain_content
 from tests.tables.test_build import MANIFEST, many_columns
 
 REFERENCE = ROOT / "results" / "reference"
@@ -55,8 +54,8 @@ def test_the_frame_has_the_lines_of_the_written_files(reference: Results) -> Non
 def test_values_and_curves_are_those_of_the_records(reference: Results) -> None:
     frame, curves = reference.to_frame(), reference.curves()
     assert list(curves.columns) == [*CURVES, "risk", "expected_risk"]
-    paths = sorted(REFERENCE.glob("gaussians/cross_entropy/*/seed-3/record.json"))
-    record = json.loads(paths[0].read_text())
+    paths = sorted(REFERENCE.glob("gaussians/cross_entropy/*/seed-3/record.json.gz"))
+    record = plain_content(paths[0])
     run = (curves.task == "gaussians") & (curves.label == "SR") & (curves.score == "SR") & (curves.seed == 3)
     assert len(curves[run]) == 201
     assert curves[run].coverage.tolist() == pytest.approx([k / 200 for k in range(201)])

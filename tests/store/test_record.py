@@ -16,7 +16,7 @@ from benchmark.store.manifest import Manifest, ManifestEntry, TableSettings, pla
 from benchmark.store.provenance import Branch, Imported, Provenance, Timed
 from benchmark.store.record import Pixels, Record, plain_record, read_record
 from benchmark.store.store import Store
-from tests.conftest import ROOT, run_here
+from tests.conftest import ROOT, plain_content, run_here
 
 CURVE = [index / 1000 for index in range(201)]
 SCORE = ScoreMeasures(
@@ -99,10 +99,10 @@ def test_settings_that_nobody_asked_for_stay() -> None:
 
 def test_version_1_is_read_whole() -> None:
     """The records of results/reference are of version 1: every value in them is found again."""
-    paths = sorted((ROOT / "results" / "reference").rglob("record.json"))
+    paths = sorted((ROOT / "results" / "reference").rglob("record.json.gz"))
     assert len(paths) == 415
     for path in paths:
-        plain = json.loads(path.read_text())
+        plain = plain_content(path)
         record = read_record(plain, str(path))
         assert "version" not in plain
         text = json.dumps(plain["identity"], sort_keys=True, separators=(",", ":"))

@@ -20,11 +20,13 @@ from benchmark.tables.columns import load_columns
 from benchmark.tables.model import Table
 from benchmark.tables.render import latex
 from benchmark.tables.statistics import build_statistics
+from benchmark.tables.summary.sheets import changes_sheet, summary_sheets
 from benchmark.tune.ledger import Trial, add_to_ledger, ledger_sheets
 from methods import Registry
 from tests.conftest import tables_of
 from tests.paper.test_table_files import published_as_runs
 from tests.tables.test_build import MANIFEST, fill, many_columns, record, with_score
+from tests.tables.test_summary import make, noisy, summary_of
 
 pytestmark = pytest.mark.latex
 
@@ -70,6 +72,14 @@ def test_audit_settings_and_ledger(tmp_path: Path) -> None:
     trial = Trial({"weight": 0.1, "negatives": "sc2_x"}, "id", {"0": 0.1})
     ledger = add_to_ledger({"task": load_task("digits").title}, "CCL-SC", [], [trial], [0])
     compile_latex(latex.document(ledger_sheets(ledger)), tmp_path, "ledger")
+
+
+def test_one_table_of_several_tasks(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    manifests = [replace(make(store, f"task{n}", noisy), title=f"100 % of_task & {n} (n < 9)") for n in range(8)]
+    summary = summary_of(store, *manifests)
+    compile_latex(latex.document(summary_sheets(summary), "summary"), tmp_path, "summary")
+    compile_latex(latex.document([changes_sheet(summary, short=True)], "short"), tmp_path, "short")
 
 
 TWO_COLUMNS = r"""\documentclass[twocolumn]{article}

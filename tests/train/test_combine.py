@@ -20,7 +20,8 @@ from benchmark.jobs.suite import Entry, Suite
 from benchmark.measure.evaluate import measure
 from benchmark.measure.labels import name_at
 from benchmark.store.manifest import Manifest, TableSettings
-from benchmark.store.store import Store, at_epoch, folder_of
+from benchmark.store.prediction_file import at_epoch
+from benchmark.store.store import Store, folder_of
 from benchmark.train.context import Context
 from benchmark.train.run_job import run_job
 from methods import Registry

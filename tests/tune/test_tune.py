@@ -30,7 +30,7 @@ from benchmark.tune.ledger import (
 )
 from benchmark.tune.search import PlannedTrial, find_grid, make_trials, read_grid, without_idle_validation
 from methods import Registry
-from tests.conftest import NOWHERE, ROOT, TINY, run_here
+from tests.conftest import NOWHERE, ROOT, TINY, plain_content, run_here
 from tests.image_sets import write_celeba
 
 PAPER = json.loads((ROOT / "tests" / "expected" / "paper_settings.json").read_text())
@@ -200,8 +200,8 @@ def test_an_older_ledger_is_read() -> None:
     ledger = json.loads((REFERENCE / "tune" / "cifar100-cpu.json").read_text())
     assert all(choices_of(entry)[recipe_of(entry)].job == entry["chosen"] for entry in ledger["methods"].values())
     assert len(ledger_sheets(ledger)) == 1 + len(ledger["methods"])
-    record = next((REFERENCE / "cifar100-cpu-tuned").rglob("record.json"))
-    sha256 = json.loads(record.read_text())["identity"]["data_sha256"]
+    record = next((REFERENCE / "cifar100-cpu-tuned").rglob("record.json.gz"))
+    sha256 = plain_content(record)["identity"]["data_sha256"]
     task = load_task("cifar100-cpu", ["channels_last=true"])
     judged = without_idle_validation(task, REGISTRY.get("ccl_sc"), REGISTRY)
     planner = Planner(judged, REGISTRY, sha256, held_out=task.tune_val)

@@ -11,9 +11,10 @@ from benchmark.jobs.job import Job
 from benchmark.jobs.members import members_of
 from benchmark.measure.evaluate import measure
 from benchmark.measure.prediction import Evidence
+from benchmark.store.prediction_file import at_epoch
 from benchmark.store.provenance import Provenance
 from benchmark.store.record import Record
-from benchmark.store.store import PREDICTION_VAL, Store, at_epoch
+from benchmark.store.store import PREDICTION_VAL, Store
 from benchmark.train.outcome.predict import empty_record, refuse_collapsed, refuse_malformed, with_result
 from benchmark.train.provenance import codes_of, provenance
 from benchmark.train.trainer import Diverged

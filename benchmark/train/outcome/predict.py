@@ -14,8 +14,9 @@ from benchmark.measure.evaluate import measure
 from benchmark.measure.measures import Measures
 from benchmark.measure.prediction import Classifier, Evidence, Prediction, Stored
 from benchmark.store.measuring import made_by_now
+from benchmark.store.prediction_file import at_epoch
 from benchmark.store.record import Record
-from benchmark.store.store import CLASSIFIER, PREDICTION_TRAIN, PREDICTION_VAL, Store, at_epoch
+from benchmark.store.store import CLASSIFIER, PREDICTION_TRAIN, PREDICTION_VAL, Store
 from benchmark.train.trainer import Diverged, Trainer, network_of
 
 ROUNDING = 0.01
