@@ -45,7 +45,7 @@ class Network(nn.Module):
         """Add outputs, drawn from the same distribution as the head's initial weights, or zero after a warm-up.
 
         Warm-up never trains them. Where it is long, weight decay alone takes them to zero (less than a millionth is
-        left on CIFAR as published). On small tasks 40 to 99 % would be left, and all of it without weight decay. There
+        left on CIFAR as published). On small tasks 15 to 99 % would be left, and all of it without weight decay. There
         zero is a choice: a shared warm-up need not know of the extra outputs.
         """
         self.extra = nn.Linear(self.feature_dim, count)

@@ -269,7 +269,7 @@ def left_of_untrained_weights(task: TaskConfig, epochs: int) -> float:
 @pytest.mark.parametrize(
     ("name", "at_least", "at_most"),
     [("cifar10", 0, 1e-6), ("cifar100", 0, 1e-6)]
-    + [(f"{name}-cpu", 0.39, 0.55) for name in ("cifar10", "cifar100", "svhn")]
+    + [(f"{name}-cpu", 0.15, 0.55) for name in ("cifar10", "cifar100", "svhn")]
     + [(f"{name}-cpu", 0.82, 0.99) for name in ("imagenet", "celeba")]
     + [(name, 0.8155, 0.99) for name in ("digits", "gaussians", "fashion-mnist", "cifar100-cpu-tuned")],
 )
