@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_methods(parser)
     add_ingredients(parser)
-    add_list(parser, "--rows", "ROW", "show only these rows, in this order: methods with their score, as SAT+SR")
+    add_list(parser, "--rows", "ROW", "show only these rows, in this order: methods with their score, as METHOD+SR")
     parser.add_argument(
         "--measure", default=SummaryOptions.measure, metavar="NAME", help="what to compare, as runs.csv names it"
     )

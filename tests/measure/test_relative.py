@@ -6,8 +6,7 @@ from math import erf, exp, inf, isnan, lgamma, log, sqrt
 import numpy as np
 import pytest
 
-from benchmark.measure import relative
-from benchmark.measure.relative import MOST_SEEDS, relative_changes, seeds_for_power, t_test_power
+from benchmark.measure.statistics import MOST_SEEDS, POWER, relative_changes, seeds_for_power, t_test_power
 
 
 def normal_below(x: float) -> float:
@@ -100,4 +99,4 @@ def test_the_power_rises_with_the_seeds_and_the_effect() -> None:
         powers = [t_test_power(n, effect) for n in (2, 3, 5, 20, 300, MOST_SEEDS)]
         assert powers == sorted(powers)
         assert all(0.05 <= power <= 1 for power in powers)
-    assert relative.POWER == 0.8
+    assert POWER == 0.8

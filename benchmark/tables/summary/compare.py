@@ -9,8 +9,7 @@ from statistics import median
 import numpy as np
 
 from benchmark.measure.effects import mean_with_interval
-from benchmark.measure.relative import relative_changes, seeds_for_power
-from benchmark.measure.statistics import Array
+from benchmark.measure.statistics import Array, relative_changes, seeds_for_power
 from benchmark.store.manifest import Manifest
 from benchmark.store.store import Store
 from benchmark.tables.build import fill_cell, reasons

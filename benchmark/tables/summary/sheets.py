@@ -6,8 +6,7 @@ from math import inf, isfinite, isnan, nan
 from statistics import fmean
 from typing import Any
 
-from benchmark.measure.relative import MOST_SEEDS, POWER
-from benchmark.measure.statistics import LEVEL, TESTS
+from benchmark.measure.statistics import LEVEL, MOST_SEEDS, POWER, TESTS
 from benchmark.tables.model import Row, Sheet
 from benchmark.tables.summary.compare import Compared, Line, Regime
 
