@@ -15,7 +15,8 @@ from benchmark.config.task import TaskConfig
 from benchmark.config.training import NetworkConfig
 from benchmark.data.dataset import facts_of
 from benchmark.jobs.plan import resolve_config
-from benchmark.train.networks import Network, Residual, build_network
+from benchmark.train.bodies import Residual
+from benchmark.train.networks import Network, build_network
 from benchmark.train.steps.optimizers import learning_rate
 from methods import Registry
 from tests.train.test_speed_settings import assert_resumes, make_job
