@@ -1,16 +1,16 @@
 """Every command of README and docs is executed as it stands, page by page, in a folder like a reader's.
 
-A training that would take long is planned instead, as `--dry-run` does. What a page marks as needing a GPU, a cluster or
-data is left to tests/docs/test_pages.py, which looks whether the suite understands it.
+A training that would take long is planned instead, as `--dry-run` does. What a page marks as needing a GPU, a cluster
+or data is left to tests/docs/test_pages.py, which looks whether the suite understands it.
 """
 
 import argparse
-import glob
 import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +21,8 @@ from tests.docs.test_pages import arguments
 from tests.own_parts import written
 
 pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("alone")]
-MOST_EPOCHS = 120
-"""Trainings of up to so many epochs are done, longer ones are planned: 120 on digits take ten seconds."""
+MOST_EPOCHS = 60
+"""Trainings of up to so many epochs are done, longer ones are planned: 60 on digits take three seconds."""
 MAY_FIND_SOMETHING = ("diff",)
 """Commands that end with 1 where they have something to say."""
 Done = subprocess.CompletedProcess[str]
@@ -32,7 +32,7 @@ Done = subprocess.CompletedProcess[str]
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of a reader who has run the first command, with two seeds."""
     results = tmp_path_factory.mktemp("finished") / "results"
-    done = run_here("--seeds", 2, "--keep-weights", "--keep-features", "--results", results, "-q")
+    done = run_here("--seeds", 2, "--keep-weights", "--results", results, "-q")
     assert done.returncode == 0, done.stderr
     return results
 
@@ -55,7 +55,7 @@ def trains(asked: argparse.Namespace) -> bool:
 
 def expanded(words: list[str]) -> list[str]:
     """Return the words as a shell hands them over: names of files for patterns."""
-    return [found for word in words for found in (sorted(glob.glob(word)) or [word])]
+    return [found for word in words for found in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
 
 
 def execute(command: Command, finished: Path) -> Done | None:
@@ -70,10 +70,16 @@ def execute(command: Command, finished: Path) -> Done | None:
     if trains(asked):
         plan = run_here(*in_this_process(words, asked), "--dry-run", "--json")
         assert plan.returncode == 0, (str(command), plan.stderr)
-        if json.loads(plan.stdout)["epochs"] > MOST_EPOCHS or "--gpus-per-job" in words:
+        if takes_long(json.loads(plan.stdout), asked):
             stand_in(Path(asked.results), finished)
             return None
     return run_here(*in_this_process(words, asked))
+
+
+def takes_long(plan: dict[str, Any], asked: argparse.Namespace) -> bool:
+    """Tell whether a training is planned only: many epochs, all corruptions of all its networks, or many processes."""
+    every_corruption = "corruptions" in (asked.evaluate or []) if hasattr(asked, "evaluate") else False
+    return plan["epochs"] > MOST_EPOCHS or every_corruption or bool(getattr(asked, "gpus_per_job", None))
 
 
 def in_this_process(words: list[str], asked: argparse.Namespace) -> list[str]:

@@ -15,7 +15,6 @@ from tests.conftest import ROOT
 from tests.docs.pages import LANGUAGES, OWN, PAGES, Command, blocks, commands, name_of
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-COMMANDS = [command for page in PAGES for command in commands(page)]
 SUITE = (["python", "run_all.py"], ["selbench"], ["python", "-m", "benchmark"])
 
 
@@ -55,17 +54,13 @@ CHECKS = {
     ("mkdocs", "serve"): lambda words: None,  # test_site.py builds the site
     ("pre-commit", "install"): lambda words: None,
 }
-"""By the first words of commands that change the machine or take long, what can be said of them without running them."""
-
-
-def outside(command: Command) -> bool:
-    """Tell whether a command is checked here: one that the documentation's own test does not run."""
-    return arguments(command) is None
+"""By the first words of commands that change the machine or take long, what can be seen without running them."""
 
 
 def test_there_are_commands_on_nearly_every_page() -> None:
-    assert len(COMMANDS) > 100
-    assert len({command.page for command in COMMANDS}) > 20
+    found = [commands(page) for page in PAGES]
+    assert sum(map(len, found)) > 100
+    assert sum(map(bool, found)) > 20
 
 
 @pytest.mark.parametrize("page", OWN, ids=name_of)
@@ -73,25 +68,36 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     assert [block.text for block in blocks(page) if block.language not in LANGUAGES] == []
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if not outside(each)], ids=str)
-def test_the_suite_understands_the_command(command: Command) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_suite_understands_its_commands(page: Path) -> None:
     """Also where the reader needs a GPU or data: an option that was renamed is found."""
-    words = arguments(command)
-    assert words is not None
+    for command in commands(page):
+        words = arguments(command)
+        if words is not None:
+            understand(words)
+
+
+def understand(words: list[str]) -> None:
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
         try:
             parse(words, "")
         except SystemExit as end:
-            assert (end.code, out.getvalue()[:6]) == (0, "usage:")
+            assert (end.code, out.getvalue()[:6]) == (0, "usage:"), words
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if outside(each) and not each.is_marked], ids=str)
-def test_what_is_no_command_of_the_suite_is_known_or_marked(command: Command) -> None:
-    words = command.words
-    checks = [(check, words[len(start) :]) for start, check in CHECKS.items() if tuple(words[: len(start)]) == start]
-    assert checks, "neither tried nor marked: name what it needs, see MARKS in tests/docs/pages.py"
-    for check, rest in checks:
-        check(rest)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_other_commands_are_known_or_marked(page: Path) -> None:
+    for command in commands(page):
+        if arguments(command) is None and not command.is_marked:
+            words = command.words
+            checks = [(check, words[len(start) :]) for start, check in CHECKS.items() if starts(words, start)]
+            assert checks, f"{command}: neither tried nor marked; name what it needs, see MARKS in tests/docs/pages.py"
+            for check, rest in checks:
+                check(rest)
+
+
+def starts(words: list[str], start: tuple[str, ...]) -> bool:
+    return tuple(words[: len(start)]) == start
 
 
 def test_files_and_anchors_that_pages_link_to_exist() -> None:
