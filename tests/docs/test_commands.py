@@ -30,10 +30,12 @@ Done = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of a reader who has run the first command, with two seeds."""
+    """Results like those of the first command, from two seeds, few methods and few made images."""
     results = tmp_path_factory.mktemp("finished") / "results"
-    done = run_here("--seeds", 2, "--keep-weights", "--results", results, "-q")
-    assert done.returncode == 0, done.stderr
+    few = ("--set", "data.train_images=600", "--set", "data.test_images=1000", "--methods", "sr", "dg", "ccl-sc")
+    for words in (("--datasets", "digits"), ("--datasets", "gaussians", *few)):
+        done = run_here(*words, "--seeds", 2, "--keep-weights", "--results", results, "-q")
+        assert done.returncode == 0, done.stderr
     return results
 
 
