@@ -1,7 +1,7 @@
 """The pages of the documentation: their fenced blocks, and the commands in these.
 
-A block of commands is marked `bash`. A command that cannot be tried on any machine has a visible mark on the page: words
-of `MARKS` in its remark or in the line above its block, or a word in capitals that stands for something of a reader's.
+A block of commands is marked `bash`. A command that cannot be tried on any machine has a visible mark on the page:
+words of `MARKS` in its remark or above its block, or a word in capitals that stands for something of the reader's.
 """
 
 import re

@@ -1,9 +1,11 @@
 """What can be seen of the pages without running anything: every command is one that there is."""
 
+import ast
 import importlib.util
 import io
 import re
 import tomllib
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -139,3 +141,20 @@ def test_every_word_of_the_site_comes_from_a_page() -> None:
     listed = re.findall(r"([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert {page.name for page in OWN[1:]} <= set(listed)
+
+
+def test_the_messages_of_the_questions_are_those_of_the_code() -> None:
+    """What is bold in a part about messages, piece by piece between `…`, is in a text of the code."""
+    page = (ROOT / "docs" / "faq.md").read_text().split("## Which number")[0]
+    texts = "\n".join(text for path in (ROOT / "benchmark").rglob("*.py") for text in texts_of(path))
+    messages = [message for message in re.findall(r"^\*\*(.*?)\*\*", page, re.MULTILINE) if message[-1] != "."]
+    assert len(messages) > 15
+    pieces = [piece.strip(" :%;'?") for message in messages for piece in re.split("…|10|20", message)]
+    assert [piece for piece in pieces if piece not in texts] == []
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the texts of a module; of those with values in them, the pieces between."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
