@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmark.cli import parse
@@ -25,6 +26,8 @@ MOST_EPOCHS = 60
 """Trainings of up to so many epochs are done, longer ones are planned: 60 on digits take three seconds."""
 MAY_FIND_SOMETHING = ("diff",)
 """Commands that end with 1 where they have something to say."""
+SNIPPETS = {"export.md": ("session =", "import benchmark"), "files.md": ("import numpy",)}
+"""By page, how code begins that goes on where the commands end. Other code has tests of its own."""
 Done = subprocess.CompletedProcess[str]
 
 
@@ -113,6 +116,18 @@ def write_files(page: Path, folder: Path) -> None:
         (folder / "confidence_penalty.py").write_text(method)
 
 
+def run_snippet(block: Block, folder: Path) -> None:
+    """Run Python code of a page, with what it takes for granted, on what the commands above it have made."""
+    import onnxruntime
+
+    (job,) = (folder / "results" / "digits" / "cross_entropy").iterdir()
+    images = np.zeros((2, 1, 8, 8), dtype=np.uint8)
+    exec(
+        compile(block.text.replace("JOB", job.name), str(block.page), "exec"),
+        {"onnxruntime": onnxruntime, "images": images},
+    )
+
+
 def check_output(block: Block, outputs: list[Done]) -> None:
     """What a page shows below commands is what they print, but for numbers."""
     printed = in_words("\n".join(done.stdout + done.stderr for done in outputs))
@@ -133,3 +148,5 @@ def test_the_commands_of_a_page(page: Path, reader: Path, finished: Path) -> Non
                 outputs.append(done)
         if block.language == "text" and page.name == "getting-started.md":
             check_output(block, outputs)
+        if block.text.startswith(SNIPPETS.get(page.name, ())):
+            run_snippet(block, reader)
