@@ -18,7 +18,7 @@ PAGES = [*OWN, ROOT / "CONTRIBUTING.md", ROOT / "results" / "README.md", ROOT / 
 PROGRAMS = ("python ", "pip ", "pytest", "pre-commit ", "selbench ", "mkdocs ")
 """With what a command begins, in blocks that do not say what they are."""
 LANGUAGES = ("bash", "python", "toml", "yaml", "text")
-MARKS = re.compile(r"\b[Nn]eeds (a GPU|a cluster|data|Ray)\b|\btakes minutes\b")
+MARKS = re.compile(r"\b[Nn]eeds (a GPU|a cluster|data|Ray)\b|\btakes (minutes|90 seconds)\b|\bruns until Ctrl-C\b")
 PLACEHOLDERS = re.compile(r"\b(DIR|FILE|NAME|BUCKET|FOLDER|HOST|FIRST)\b")
 
 

@@ -135,7 +135,7 @@ def check_output(block: Block, outputs: list[Done]) -> None:
     assert not missing, (block.text, printed)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page) or page.name in SNIPPETS], ids=name_of)
 def test_the_commands_of_a_page(page: Path, reader: Path, finished: Path) -> None:
     write_files(page, reader)
     outputs: list[Done] = []
