@@ -92,12 +92,17 @@ def execute(command: Command, finished: Path) -> Done | None:
 def takes_long(plan: dict[str, Any], asked: argparse.Namespace) -> bool:
     """Tell whether a training is planned only: many epochs, all corruptions of all its networks, or many processes."""
     every_corruption = "corruptions" in (asked.evaluate or []) if hasattr(asked, "evaluate") else False
-    return plan["epochs"] > MOST_EPOCHS or every_corruption or bool(getattr(asked, "gpus_per_job", None))
+    return plan["epochs"] > MOST_EPOCHS or every_corruption or has_ranks(asked)
+
+
+def has_ranks(asked: argparse.Namespace) -> bool:
+    """Tell whether a command trains each job in several processes."""
+    return bool(getattr(asked, "gpus_per_job", 1) > 1)
 
 
 def in_this_process(words: list[str], asked: argparse.Namespace) -> list[str]:
     """Return the words of a command, so that it starts no process of its own."""
-    alone = hasattr(asked, "workers") and asked.workers is None and not getattr(asked, "gpus_per_job", 0)
+    alone = hasattr(asked, "workers") and asked.workers is None and not has_ranks(asked)
     return [*words, "--workers", "0"] if alone else words
 
 
