@@ -22,8 +22,8 @@ from tests.docs.test_pages import arguments
 from tests.own_parts import written
 
 pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("alone")]
-MOST_EPOCHS = 200
-"""Trainings of up to so many epochs are done, longer ones are planned: 200 on digits take some six seconds."""
+MOST_EPOCHS = 150
+"""Trainings of up to so many epochs are done, longer ones are planned: 150 on digits take some six seconds."""
 LEAVE_NOTHING = ("audit", "check", "list")
 """Commands that are tried once, however many pages have them."""
 MAY_FIND_SOMETHING = ("diff",)
