@@ -63,7 +63,8 @@ def tried() -> set[str]:
 
 
 def trains(asked: argparse.Namespace) -> bool:
-    return hasattr(asked, "dry_run") and not asked.dry_run and asked.command != "features"
+    prints_settings = asked.command == "paper" and "settings" in asked.tables
+    return hasattr(asked, "dry_run") and not asked.dry_run and not prints_settings
 
 
 def expanded(words: list[str]) -> list[str]:
