@@ -42,6 +42,7 @@ NEEDS = {
     "browser": "Chromium and playwright installed",
     "ray": "Ray, s3fs and moto installed",
     "crash": "minutes to spare",
+    "docs": 'mkdocs installed (pip install -e ".[docs]") and three minutes',
     "device": "a C++ compiler, or a GPU that SELBENCH_TEST_DEVICE names",
 }
 """What the tests of a marker need."""

@@ -13,13 +13,13 @@ from benchmark.data import dataset
 from tests.conftest import ROOT, run_here
 from tests.image_sets import write_celeba, write_class_folders
 
-OWN = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-"""The task file that the README shows."""
+OWN = re.search(r"```toml title=\"leaves.toml\"\n(.*?)```", (ROOT / "docs" / "tasks.md").read_text(), re.S)
+"""The task file that the page on data shows."""
 
 
 @pytest.fixture
 def leaves(tmp_path: Path) -> Path:
-    """The README's own task beside images for it."""
+    """The task of that page beside images for it."""
     assert OWN
     assert len(OWN[1].splitlines()) <= 10
     write_class_folders(tmp_path / "leaves", 30, ("oak", "elm", "ash"))

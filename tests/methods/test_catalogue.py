@@ -32,6 +32,15 @@ def test_every_row_says_everything() -> None:
         assert re.search(r"(19|20)\d\d", row[2]) or row[2].startswith("same"), label
 
 
+def test_references_are_those_of_the_code() -> None:
+    """Each paper that a row names, by its first author and year, is named by the method."""
+    for label, row in table_rows(FAMILIES).items():
+        for paper in [] if row[2].startswith("same") else row[2].split("; "):
+            first, year = re.findall(r"^[\w+-]+|(?:19|20)\d\d$", paper.strip())
+            named = METHODS[label].reference
+            assert first in named and year in named, (label, paper, named)
+
+
 def test_what_is_declared_is_in_the_row() -> None:
     for label, row in table_rows(FAMILIES).items():
         method, needs = METHODS[label], f"{row[3]} "
