@@ -59,7 +59,7 @@ def test_folders_come_from_the_environment_too(tmp_path: Path, monkeypatch: pyte
     assert len(list((tmp_path / "fast").glob("celeba-*/manifest.json"))) == 1
 
 
-SMALL = ("--set", "epochs=2", "--set", "network.widths=4,8", "--seeds", "1", "--methods", "sr")
+SMALL = ("--set", "epochs=20", "--set", "network.widths=4,8", "--seeds", "1", "--methods", "sr")
 
 
 def test_own_images_from_a_ten_line_task(leaves: Path, tmp_path: Path) -> None:
