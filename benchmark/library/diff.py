@@ -30,7 +30,7 @@ class FolderComparison:
 
     def text(self) -> str:
         total = self.equal + self.changed + self.rounded + self.unknown
-        lines = [f"{self.equal} of {counted(total, 'run')} of the same job are equal to the bit."]
+        lines = [f"{self.equal:,} of {counted(total, 'run')} of the same job are equal to the bit."]
         if self.rounded:
             lines.append(
                 f"{self.rounded} more are not equal, but were made with another kind of processor, version of torch or "

@@ -16,7 +16,7 @@ from benchmark.config.load import load_task
 from benchmark.data.cache import Folders
 from benchmark.data.dataset import DataSet, Split, prepare
 
-SEEDS = 10
+SEEDS = 5
 BUDGET = 10**10
 
 

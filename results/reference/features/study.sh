@@ -7,16 +7,16 @@ export SELBENCH_DATA=${1:?the folder with cifar-10, cifar-100 and celeba} WEIGHT
 OUT=${3:?a folder for the results}
 HERE=results/reference/features TASKS="$OUT/tasks"
 mkdir -p "$TASKS"
+cp $HERE/*.toml "$TASKS"
 
-# The features of all images, once: 60,000 images take two to four minutes on two cores.
+# The features of all images, once, and the task files for them: 60,000 images take two to four minutes on two cores.
 features() { python run_all.py features "$@" --network timm:tf_efficientnet_lite0 --weights "$WEIGHTS" --size 128; }
 features cifar100 --set data.val=0.1 --set data.train_images=10000 --to "$TASKS/cifar100-lite0.toml"
 features cifar10 --set data.val=0.1 --set data.train_images=10000 --to "$TASKS/cifar10-lite0.toml"
 features celeba --to "$TASKS/celeba-lite0.toml"
-cp $HERE/*.toml "$TASKS"
 
 # Settings, by AURC on 20 % of the training images (seed 0), read with the method's own score. The ledger is tune/*.md.
-tune() { python run_all.py tune "$TASKS/$task.toml" "$@" --results "$OUT"; }
+tune() { python run_all.py tune "$TASKS/$task.toml" "$@" --results "$OUT/tuning"; }
 recipe() { tune sr --grid optimizer.lr=0.02,0.05,0.1,0.2 --grid network.dropout=0.2,0.5; }
 for task in cifar100-features cifar10-features faces-features; do
     recipe
@@ -74,5 +74,20 @@ extend faces-features tal --grid longest=14
 for task in cifar100-features cifar10-features faces-features; do
     python run_all.py --datasets "$TASKS/$task-tuned.toml" --methods all --seeds 10 --results "$OUT"
     python $HERE/forests.py "$TASKS/$task-tuned.toml" "$SELBENCH_DATA" "$OUT/forests/$task"
-    python run_all.py score "$OUT/forests/$task"/*.npz --task "$task-tuned" --results "$OUT"
+    python run_all.py score "$OUT/forests/$task"/*.npz --task "$task-tuned" --paired --results "$OUT"
 done
+
+# Small things only; the lines of single runs (runs.csv) can be made again by `tables`.
+cp -r "$OUT/tuning/tune" "$OUT/"
+python run_all.py figures --results "$OUT"
+python run_all.py pack "$OUT" --to results/reference
+python run_all.py tables --results results/reference --out results/reference
+rm results/reference/tables/*-features-tuned-runs.csv
+
+# One table for all of it: all methods on features, and the README's table with its figure.
+summary() { python run_all.py summary --results results/reference --out results/reference "$@"; }
+summary --name features --tasks cifar10-features-tuned cifar100-features-tuned faces-features-tuned
+summary --name field --short --tasks "cifar10-cpu-tuned=CIFAR-10, small network" "cifar100-cpu-tuned=CIFAR-100, small network" \
+    "cifar10-features-tuned=CIFAR-10, features" "cifar100-features-tuned=CIFAR-100, features" "faces-features-tuned=faces, features" \
+    --rows deep-ensemble sure+ fmfp "soft avuc" ccl-sc "ccl-sc released" sat+sr sat sat+em+sr sat+em dg
+rm results/reference/figures/f*.pdf
