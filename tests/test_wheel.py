@@ -140,7 +140,7 @@ def test_help_names_the_program_that_was_called(programs: Path, elsewhere: Path)
         "python run_all.py": [programs / "python", ROOT / "run_all.py"],
     }.items():
         text = succeed(*command, "--help", cwd=elsewhere)
-        assert text.startswith(f"usage: {name} [-h] COMMAND")
+        assert text.startswith(f"usage: {name} [-h] [--version] COMMAND")
         assert f"\n  {name} paper all --dry-run " in text
         refused = call(*command, "tables", "--results", "nowhere", cwd=elsewhere)
         assert refused.stderr == f"error: no results in 'nowhere'; make some with: {name} --results DIR\n"

@@ -47,7 +47,7 @@ from benchmark.train.trainer import trained_parameters
 
 
 def says_what_it_is(candidate: Candidate) -> None:
-    require(bool(re.search(r"(19|20)\d\d", candidate.method.reference)), "reference names no year")
+    require(bool(re.search(r"(19|20)\d\d", candidate.method.reference)), "reference names no year, such as: ours, 2026")
     try:
         build(candidate.method.Config, {"no such setting": 1}, candidate.label)
     except UserError:

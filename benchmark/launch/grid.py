@@ -1,5 +1,6 @@
 """Train what is missing of some suites: on Ray, in workers or in this process. Others may work on it too."""
 
+import importlib.util
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -81,7 +82,9 @@ def devices_for(suites: Sequence[Suite], options: GridOptions, methods: Methods)
 
 
 def check_ray(options: GridOptions) -> None:
-    """Refuse options that Ray decides itself: tasks say what a job takes, and nodes what they have."""
+    """Refuse a machine without Ray, and options that Ray decides itself: nodes and tasks say what there is."""
+    if importlib.util.find_spec("ray") is None:
+        raise UserError('--ray needs Ray, which is not installed: pip install "ray[client]"')
     if options.device not in ("auto", "cpu"):
         raise UserError(f"--device {options.device}: with --ray expected auto or cpu; Ray deals out the GPUs")
     if options.jobs_per_device > 1:

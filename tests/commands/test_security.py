@@ -183,7 +183,7 @@ def test_who_runs_a_users_file_says_so() -> None:
     _, by_name = make_parser("")
     with_plugins = (
         *("run", "factorial", "evaluate", "prepare", "list", "tables", "figures", "measure", "explain", "diff", "tune"),
-        *("certify", "export", "features"),
+        *("certify", "export", "features", "summary", "watch"),
     )
     for command in with_plugins:
         assert "--plugin" in by_name[command].format_help()

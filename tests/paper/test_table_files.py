@@ -101,9 +101,9 @@ def test_runs_that_tables_share_are_one_job() -> None:
 
 
 def test_small_siblings_share_as_the_paper_does() -> None:
-    """E_s = 150 of 300 epochs is 7 of 15, the setting of the small task itself."""
+    """E_s = 150 of 300 epochs is 5 of 10, the setting of the small task itself."""
     assert jobs("e_s", "cpu")["E_s=150"].id == plain("CCL-SC", "cifar100-cpu").id
-    assert [job.config["warmup_epochs"] for job in jobs("e_s", "cpu").values()] == [2, 5, 7, 10, 12]
+    assert [job.config["warmup_epochs"] for job in jobs("e_s", "cpu").values()] == [2, 3, 5, 7, 8]
     assert load_task("imagenet").evaluate_at == (PAPER["training"]["ImageNet"]["ccl_sc_star"]["epochs"],)
 
 

@@ -202,7 +202,8 @@ def test_an_older_ledger_is_read() -> None:
     assert len(ledger_sheets(ledger)) == 1 + len(ledger["methods"])
     record = next((REFERENCE / "cifar100-cpu-tuned").rglob("record.json.gz"))
     sha256 = plain_content(record)["identity"]["data_sha256"]
-    task = load_task("cifar100-cpu", ["channels_last=true"])
+    then = ("channels_last=true", "method.ccl_sc.momentum=0.99")
+    task = replace(load_task("cifar100-cpu-tuned", then), name="cifar100-cpu")
     judged = without_idle_validation(task, REGISTRY.get("ccl_sc"), REGISTRY)
     planner = Planner(judged, REGISTRY, sha256, held_out=task.tune_val)
     known = {trial.job: trial for trial in trials_of(ledger, "CCL-SC")}

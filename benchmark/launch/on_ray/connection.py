@@ -21,10 +21,8 @@ def connected(address: str, num_cpus: int | None) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address.startswith("ray://") and TOKEN.expanduser().is_file():  # by itself Ray uses it only without ray://
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-    try:
-        import ray
-    except ImportError:
-        raise UserError('--ray needs Ray, which is not installed: pip install "ray[client]"') from None
+    import ray
+
     how: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         how |= {"num_cpus": num_cpus, "include_dashboard": False}
