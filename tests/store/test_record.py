@@ -98,8 +98,9 @@ def test_settings_that_nobody_asked_for_stay() -> None:
 
 
 def test_version_1_is_read_whole() -> None:
-    """The records of results/reference are of version 1: every value in them is found again."""
-    paths = sorted((ROOT / "results" / "reference").rglob("record.json.gz"))
+    """The records of the first recorded run are of version 1: every value in them is found again."""
+    every = sorted((ROOT / "results" / "reference").rglob("record.json.gz"))
+    paths = [path for path in every if not path.parents[3].name.endswith("-features-tuned")]
     assert len(paths) == 415
     for path in paths:
         plain = plain_content(path)
