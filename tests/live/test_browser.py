@@ -68,14 +68,14 @@ def test_the_token_does_not_stay_in_the_address(page: "Page") -> None:
 
 
 def test_jobs_appear_and_go_by_themselves(page: "Page", notes: Journal) -> None:
-    page.get_by_text("0 of 4 jobs ended").wait_for(timeout=10_000)
+    page.get_by_text("0 of 4 jobs ended").wait_for(timeout=60_000)
     assert page.locator(".command tbody tr").inner_text().startswith("made M0\t0\t8/20")
     assert "left" in page.locator(".command .caption").inner_text()
-    page.wait_for_function("document.querySelector('time[data-left]').textContent.includes('min')")
+    page.wait_for_function("document.querySelector('time[data-left]').textContent.includes('min')", timeout=60_000)
     for job in JOBS:
         notes.note(job.folder, "done", {}, 0.0)
     notes.close()
-    page.get_by_text("It has ended.").wait_for(timeout=10_000)
+    page.get_by_text("It has ended.").wait_for(timeout=60_000)
 
 
 def test_a_new_record_changes_the_table_and_nothing_moves(page: "Page", server: Server) -> None:
@@ -93,7 +93,7 @@ def test_a_new_record_changes_the_table_and_nothing_moves(page: "Page", server: 
     old = page.locator("[data-section='task-made']").element_handle()
     write_run(Store(server.content.store.root), "made", "m0", made_record(0, 0.25))
     renewed(server)
-    page.wait_for_function("(old) => !old.isConnected", arg=old, timeout=15_000)
+    page.wait_for_function("(old) => !old.isConnected", arg=old, timeout=60_000)
     after = title.bounding_box()
     assert before
     assert after
@@ -106,9 +106,9 @@ def test_a_new_record_changes_the_table_and_nothing_moves(page: "Page", server: 
 
 def test_curves_have_values(page: "Page", server: Server, notes: Journal) -> None:
     renewed(server)
-    page.locator(".command").wait_for(timeout=10_000)
+    page.locator(".command").wait_for(timeout=60_000)
     view = page.locator("#curves .view", has_text="loss").first
-    view.wait_for(state="visible", timeout=15_000)
+    view.wait_for(state="visible", timeout=60_000)
     view.focus()
     page.keyboard.press("ArrowLeft")
     assert "epoch " in view.locator(".tip").inner_text()
@@ -116,15 +116,15 @@ def test_curves_have_values(page: "Page", server: Server, notes: Journal) -> Non
 
 def test_a_server_that_is_gone_is_told(page: "Page", server: Server) -> None:
     page.route("**/versions", lambda route: route.fulfill(status=200, content_type="text/plain", body="not json"))
-    page.locator("#silent").wait_for(state="visible", timeout=10_000)
+    page.locator("#silent").wait_for(state="visible", timeout=60_000)
     page.unroute("**/versions")
-    page.locator("#silent").wait_for(state="hidden", timeout=10_000)
+    page.locator("#silent").wait_for(state="hidden", timeout=60_000)
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_the_page_never_scrolls_sideways(page: "Page", server: Server, notes: Journal, width: int) -> None:
     renewed(server)
-    page.locator(".command").wait_for(timeout=10_000)
+    page.locator(".command").wait_for(timeout=60_000)
     page.set_viewport_size({"width": width, "height": 780})
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
