@@ -1,7 +1,7 @@
 """Keep the journal of a running command: what becomes of its jobs, for those who watch from another process.
 
-It is a file in the results folder. The command removes it at its end; that of a command that was killed goes with the
-temporary files of dead processes, when the next one begins. One place knows the keys of the file.
+It is a file in the results folder. The command removes it at its end; that of a command that was killed goes when
+another one begins or ends. One place knows the keys of the file.
 """
 
 import json
@@ -129,6 +129,15 @@ class Journal:
             file.write(json.dumps({"at": time.time(), "kind": ENDED}) + "\n")
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
+            remove_journals_of_the_dead(self.path.parent)
+
+
+def remove_journals_of_the_dead(root: Path) -> None:
+    """Remove the journals of commands of this machine that were killed meanwhile."""
+    for path in root.glob(f".running.{HOST}-*.tmp"):
+        named = NAME.fullmatch(path.name)
+        if named and not psutil.pid_exists(int(named["process"])):
+            path.unlink(missing_ok=True)
 
 
 def told(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
